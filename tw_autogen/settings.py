@@ -106,6 +106,8 @@ class Settings:
         trust: How far `project`, and the current folder, are trusted.
         texts: What files held that were read before, None of those that were missing, so that they are taken as they
             were then. Written to.
+        located: Values of folders' files, by file, key and text, that were located before: links in them are followed
+            once, so that what was shown and compared is what is used. Written to.
         files: The files of `project` as they were when they were compared with what the user trusts; None: they were
             not, or are not trusted.
         rule_of_role: Returns what a role's setting says with its metadata `folder`; called with the role's name and the
@@ -141,12 +143,14 @@ class Settings:
         user_file: Path | None = None,
         trust: Trust = Trust.none,
         texts: dict[Path, bytes | None] | None = None,
+        located: dict[tuple[Path, str, str], Any] | None = None,
         files: TrustedFiles | None = None,
         rule_of_role: Callable[[str, str], str] = lambda role, key: "named",
     ) -> None:
         self._rule_of_role = rule_of_role
         self.project, self.trust, self.files = project, trust, files
         self.texts: dict[Path, bytes | None] = {} if texts is None else texts
+        self._known_values: dict[tuple[Path, str, str], Any] = {} if located is None else located
         self.left_out: tuple[FolderSetting, ...] = ()
         self.prompt_settings: tuple[FolderSetting, ...] = ()
         self.examples: tuple[Path, ...] = ()
@@ -432,6 +436,13 @@ class Settings:
         Raises:
             SettingsError: the value is of the wrong type.
         """
+        written = file, key, repr(setting.value)
+        if written not in self._known_values:
+            self._known_values[written] = self._followed(key, setting, file)
+        return dataclasses.replace(setting, value=self._known_values[written], file=file, base=file.parent)
+
+    def _followed(self, key: str, setting: Setting, file: Path) -> Any:
+        """Return the value of a setting of a folder's file, its links followed where its field wants that."""
         value = self._located(key, setting, file.parent)
         try:
             climbs = key == "plugin.folder" and os.pardir in str(value)
@@ -448,7 +459,7 @@ class Settings:
         except OSError as error:
             words = f"{setting.origin}: {key}: {getattr(error, 'strerror', '') or error}"
             raise SettingsError(words, key=key, origin=setting.origin) from error
-        return dataclasses.replace(setting, value=value, file=file, base=file.parent)
+        return value
 
     def _placed(self, key: str, setting: Setting) -> Setting:
         """Return what the user has said with `~` replaced, and relative paths as `relative_to_folder` says."""

@@ -161,7 +161,7 @@ def read_project(folder: Path | str, settings: Settings, *, named: bool = True) 
     if not folder.is_dir():
         hint = f": that is a file; name {folder.parent}" if folder.is_file() else path_suggestion(folder)
         raise ConfigError(f"project: there is no folder {folder}{hint}")
-    with compared_with(settings.files):
+    with compared_with(settings.files, only=True):
         return _read_project(folder, settings, named=named)
 
 
@@ -202,6 +202,8 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
     for name, of_role in list(roles.items()) if by_name else ():
         if leads := _leads_out(folder, of_role):
             left_out.append(_OUT.format(roles.pop(name), leads, folder))
+    roles, strange = _hashed_roles(roles, settings)
+    left_out += strange
     if settings.ignored:
         notes.append(f"{folder / TASKWEAVER_FILE}: without meaning here: {', '.join(settings.ignored)}")
         notes += [f"{folder / TASKWEAVER_FILE}: {line}" for line in remedies(settings.ignored)]
@@ -230,7 +232,24 @@ def project_here(settings: Settings) -> Project | None:
     folder = Path.cwd()
     place = settings.read("session", SessionSettings).role_folder
     trusted = settings.trust is Trust.full and settings.project and settings.project.resolve() == folder
-    return Project(folder, roles=role_folders(folder, place)) if trusted and is_project(folder) else None
+    if not trusted or not is_project(folder):
+        return None
+    roles, left_out = _hashed_roles(role_folders(folder, place), settings)
+    return Project(folder, roles=roles, left_out=left_out)
+
+
+def _hashed_roles(roles: Mapping[str, Path], settings: Settings) -> tuple[dict[str, Path], tuple[str, ...]]:
+    """Return those of a project's roles that lie where code was hashed if it is trusted by a hash, and words on others.
+
+    Args:
+        roles: Their folders by their names.
+        settings: Read for the project.
+    """
+    files = settings.files
+    strange = [path for path in roles.values() if files is not None and not files.covers(path / "role.yaml")]
+    words = "it was not there when the project was trusted, so it is not loaded; look at it, and trust it again"
+    kept = {name: path for name, path in roles.items() if path not in strange}
+    return kept, tuple(f"{path}: {words}" for path in strange)
 
 
 def role_folders(folder: Path, place: str = "") -> dict[str, Path]:

@@ -137,6 +137,7 @@ def _reader(
         project=place,
         user_file=user_file,
         texts={},
+        located={},
         rule_of_role=_rule_of_role,
     )
 
