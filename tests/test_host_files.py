@@ -100,7 +100,6 @@ READ = {
     "tw_autogen/session/plugins_read.py": "the user's plugins, of which nothing is believed",
     "tw_autogen/session/project.py": "the user's project",
     "tw_autogen/session/role_configs.py": "the user's settings; makes the session's folder before a kernel runs there",
-    "tw_autogen/session/trust_review.py": "the user's project, of which nothing is believed",
     "tw_autogen/session/trust_wants.py": "asks which examples of it are links, to show where they lead",
     "tw_autogen/session/workspace.py": "makes the sessions' folder before a kernel runs there",
     "tw_autogen/settings.py": "the user's settings",

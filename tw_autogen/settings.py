@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 from tw_autogen.autogen_config_list import read_config_list
 from tw_autogen.errors import ConfigError, SettingsError, nearest
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.named_folders import step_out_of
 from tw_autogen.setting_values import (
     Setting,
     climbed_path,
@@ -106,6 +107,8 @@ class Settings:
         trust: How far `project`, and the current folder, are trusted.
         texts: What files held that were read before, None of those that were missing, so that they are taken as they
             were then. Written to.
+        looks_outside: Paths in the file of a folder that is not trusted in full are followed also where they lead out
+            of it; False: such a path stays as it is, and what lies there is not looked at.
         located: Values of folders' files, by file, key and text, that were located before: links in them are followed
             once, so that what was shown and compared is what is used. Written to.
         files: The files of `project` as they were when they were compared with what the user trusts; None: they were
@@ -144,12 +147,14 @@ class Settings:
         trust: Trust = Trust.none,
         texts: dict[Path, bytes | None] | None = None,
         located: dict[tuple[Path, str, str], Any] | None = None,
+        looks_outside: bool = True,
         files: TrustedFiles | None = None,
         rule_of_role: Callable[[str, str], str] = lambda role, key: "named",
     ) -> None:
         self._rule_of_role = rule_of_role
         self.project, self.trust, self.files = project, trust, files
         self.texts: dict[Path, bytes | None] = {} if texts is None else texts
+        self._looks_outside = looks_outside
         self._known_values: dict[tuple[Path, str, str], Any] = {} if located is None else located
         self.left_out: tuple[FolderSetting, ...] = ()
         self.prompt_settings: tuple[FolderSetting, ...] = ()
@@ -439,7 +444,8 @@ class Settings:
         written = file, key, repr(setting.value)
         if written not in self._known_values:
             self._known_values[written] = self._followed(key, setting, file)
-        return dataclasses.replace(setting, value=self._known_values[written], file=file, base=file.parent)
+        value = self._known_values[written]
+        return dataclasses.replace(setting, value=value, file=file, base=file.parent, written=setting.value)
 
     def _followed(self, key: str, setting: Setting, file: Path) -> Any:
         """Return the value of a setting of a folder's file, its links followed where its field wants that."""
@@ -448,7 +454,11 @@ class Settings:
             climbs = key == "plugin.folder" and os.pardir in str(value)
             if climbs or key in ("plugin.folder", "code_interpreter.policy") and str(value).startswith("~"):
                 value = expanded_path(value, file.parent)
-            value = climbed_path(value) if key in self._paths or key in _ALSO_PATHS else value
+            is_path = key in self._paths or key in _ALSO_PATHS
+            unseen = value and is_path and not self._looks_outside
+            if unseen and any(step_out_of(file.parent, one) for one in texts_of(value)):
+                return value
+            value = climbed_path(value) if is_path else value
             if key in self._grants:
                 value = real_path_of(value)
             if key in ("session.role_folder", "session.workspace", "plugin.folder"):
