@@ -14,7 +14,7 @@ from tests.session.written_files import write
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.mcp import read_mcp_servers
-from tw_autogen.session import read_project, read_settings, review_folder, trust_lines
+from tw_autogen.session import Project, read_project, read_settings, review_folder, trust_lines
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel
 
@@ -109,6 +109,7 @@ def looked(project=None):
     lines = trust_lines(settings, "--trust")
     trust_lines(settings, "--trust", brings_code=False)
     read_project(".", settings, named=False)
+    Project.place_of_plugins(".", settings)  # as `plugins list` asks
     return settings, "\n".join(lines)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ConfigError, ConversationFormatError, path_suggestion
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.named_folders import checked_path, path_out_of, step_out_of
+from tw_autogen.named_folders import checked_path, step_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec, project_plugins
 from tw_autogen.private_files import lies_in
 from tw_autogen.recall import read_conversation
@@ -221,7 +221,7 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
 
 def _leads_out(folder: Path, place: Path) -> str:
     """Return where a place whose path is below a folder leads out of it over a link; empty: nowhere."""
-    return path_out_of(folder, str(place)) if lies_in(os.path.abspath(place), os.path.abspath(folder)) else ""
+    return step_out_of(folder, place) if lies_in(os.path.abspath(place), os.path.abspath(folder)) else ""
 
 
 def project_here(settings: Settings) -> Project | None:
