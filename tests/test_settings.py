@@ -273,7 +273,7 @@ def test_a_wrong_config_list_shows_no_key(text):
 def test_a_project_file_that_is_no_yaml_is_an_error_that_names_it(tmp_path):
     (tmp_path / "tw_autogen.yaml").write_text("session: [", encoding="utf-8")
 
-    with pytest.raises(ConfigError, match=r"tw_autogen\.yaml: neither YAML nor JSON"):
+    with pytest.raises(ConfigError, match=r"tw_autogen\.yaml:1: neither YAML nor JSON"):
         Settings(SECTIONS, project=tmp_path)
 
 

@@ -18,6 +18,7 @@ _FAST_CHARS, _FAST_DEPTH = 100_000, 1000
 """What libyaml gets, which is ten times as fast: nested deeply it would reach the end of the process's stack."""
 _PLAIN_DEPTH = 20
 _MOST_BRACKETS = 40
+_QUOTED = re.compile(r"'(?!<[a-z ]{1,40}>')[^']{2,}'|\"[^\"]{2,}\"")
 _BOUNDS = (yaml.StreamStartEvent, yaml.StreamEndEvent, yaml.DocumentEndEvent)
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _WORDS: Mapping[str, Mapping[str, bool | None]] = {
@@ -103,6 +104,25 @@ def _load(kind: Any, text: str, *, enforce_limit: bool, unique: bool) -> Any:
         return None if root is None else loader.construct_document(root)
     finally:
         loader.dispose()
+
+
+def problem_of(error: Exception) -> tuple[str, int | None]:
+    """Return in words what is wrong with a text that `load` has refused, and the line; none of what the text holds.
+
+    Args:
+        error: What `load` has raised.
+
+    Returns:
+        The problem, in which only names of keys and of YAML's own parts are quoted; and the line, from 1, if known.
+    """
+    if isinstance(error, RecursionError):
+        return "nested too deep", None
+    mark, words = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    if not isinstance(error, yaml.YAMLError):
+        words = str(error)
+    words = words or "it is no YAML"
+    twice = isinstance(error, yaml.composer.ComposerError) and words.endswith("stands twice")
+    return words if twice else _QUOTED.sub("…", words), mark.line + 1 if mark else None
 
 
 class _NotPlain(Exception):

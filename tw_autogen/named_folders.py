@@ -20,6 +20,7 @@ TRUSTED_FOLDERS: set[str] = set()
 """Current folders that were trusted, or named as the project, when the newest session was opened there."""
 _OF_SYSTEM = ("/proc", "/sys", "/dev")
 """Where files tell what a program holds (`/proc/self/environ`), or are none."""
+_MOST_LINKS = 40
 _STORES = (os.path.join(".git", "annex"), os.path.join(".dvc", "cache"))
 """Where tools for large files keep what their links lead to."""
 
@@ -253,6 +254,55 @@ def executable_search_path() -> str:
     """Return this process's PATH without parts that mean the current folder, or one in it; never empty."""
     parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return os.pathsep.join(filter(os.path.isabs, parts)) or os.defpath
+
+
+def step_out_of(folder: Path | str, path: Path | str) -> str:
+    """Return where a path leaves a folder, by its own words or by those of a link in the folder; empty: it stays there.
+
+    Only what lies in the folder is looked at: nothing outside of it is opened, listed or asked for.
+
+    Args:
+        folder: Absolute, or relative to the current folder; links on the way to it are followed.
+        path: Absolute, or relative to the folder; it need not exist.
+    """
+    named, real = os.path.abspath(folder), os.path.realpath(folder)
+    place, left, links = real, _steps_below((named, real), os.fspath(path)), 0
+    if left is None:
+        return os.fspath(path)
+    while left:
+        name = left.pop(0)
+        if name in ("", os.curdir):
+            continue
+        step = os.path.dirname(place) if name == os.pardir else os.path.join(place, name)
+        target = _target_of(step) if name != os.pardir else ""
+        below = _steps_below((named, real), target) if os.path.isabs(target) else target.split(os.sep)
+        if below is None or not lies_in(step, real):
+            return target or step
+        links += bool(target)
+        if links > _MOST_LINKS:  # a circle, which leads nowhere
+            return ""
+        if target:
+            left, step = [*below, *left], real if os.path.isabs(target) else place
+        place = step
+    return ""
+
+
+def _target_of(path: str) -> str:
+    """Return what a link says; empty: it is none, or nothing is there."""
+    try:
+        return os.readlink(path)
+    except (OSError, ValueError):  # ValueError: a NUL, or half of a surrogate pair
+        return ""
+
+
+def _steps_below(folders: Iterable[str], path: str) -> list[str] | None:
+    """Return the parts of a path below one of the folders, `..` as it stands; None: it doesn't begin with one."""
+    if not os.path.isabs(path):
+        return None if os.path.splitdrive(path)[0] else path.split(os.sep)
+    for folder in folders:
+        if lies_in(path, folder):
+            return path[len(folder) :].split(os.sep)
+    return None
 
 
 def path_out_of(folder: Path, value: object) -> str:

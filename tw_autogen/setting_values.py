@@ -37,6 +37,7 @@ class Setting:
         file: The file of a folder in which it stands; None: the user has said it.
         base: Where a relative path in it begins, the folder of whatever file it stands in; None: the current folder.
         trusted: The user has said it, or trusts the folder of `file` in full.
+        written: In `file`, before it became a path as seen from its folder.
     """
 
     value: Any
@@ -46,6 +47,7 @@ class Setting:
     file: Path | None = None
     base: Path | None = None
     trusted: bool = True
+    written: Any = None
 
 
 def setting_of_keyword(key: str, value: Any) -> Setting:

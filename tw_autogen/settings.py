@@ -31,7 +31,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
-import itertools
 import os
 import re
 import reprlib
@@ -43,6 +42,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 from tw_autogen.autogen_config_list import read_config_list
 from tw_autogen.errors import ConfigError, SettingsError, nearest
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.named_folders import step_out_of
 from tw_autogen.setting_values import (
     Setting,
     climbed_path,
@@ -52,9 +52,9 @@ from tw_autogen.setting_values import (
     real_path_of,
     setting_of_keyword,
 )
-from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set, whole_path
+from tw_autogen.settings_trust import Trust, examples_inside, leads_out, lies_inside, may_set, whole_path
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, ConfigTranslation, meaning_of
-from tw_autogen.trusted_files import TrustedFiles, decode_settings, read_settings_bytes
+from tw_autogen.trusted_files import TrustedFiles, decode_settings, settings_content
 
 if TYPE_CHECKING:
     import yaml
@@ -107,6 +107,10 @@ class Settings:
         trust: How far `project`, and the current folder, are trusted.
         texts: What files held that were read before, None of those that were missing, so that they are taken as they
             were then. Written to.
+        looks_outside: Paths in the file of a folder that is not trusted in full are followed also where they lead out
+            of it; False: such a path stays as it is, and what lies there is not looked at.
+        located: Values of folders' files, by file, key and text, that were located before: links in them are followed
+            once, so that what was shown and compared is what is used. Written to.
         files: The files of `project` as they were when they were compared with what the user trusts; None: they were
             not, or are not trusted.
         rule_of_role: Returns what a role's setting says with its metadata `folder`; called with the role's name and the
@@ -142,12 +146,16 @@ class Settings:
         user_file: Path | None = None,
         trust: Trust = Trust.none,
         texts: dict[Path, bytes | None] | None = None,
+        located: dict[tuple[Path, str, str], Any] | None = None,
+        looks_outside: bool = True,
         files: TrustedFiles | None = None,
         rule_of_role: Callable[[str, str], str] = lambda role, key: "named",
     ) -> None:
         self._rule_of_role = rule_of_role
         self.project, self.trust, self.files = project, trust, files
         self.texts: dict[Path, bytes | None] = {} if texts is None else texts
+        self._looks_outside = looks_outside
+        self._known_values: dict[tuple[Path, str, str], Any] = {} if located is None else located
         self.left_out: tuple[FolderSetting, ...] = ()
         self.prompt_settings: tuple[FolderSetting, ...] = ()
         self.examples: tuple[Path, ...] = ()
@@ -218,7 +226,7 @@ class Settings:
             return False
         if trust is Trust.named and (key in self._paths or key in ("session.roles", "plugin.folder")):
             paths = [one for one in texts_of(setting.value) if key != "session.roles" or os.sep in one]
-            if any(_leads_out((self.project or Path()) / one, self.project) for one in paths):
+            if any(leads_out(self.project or Path(), one) for one in paths):
                 return False
         if rule == "paired" and setting.file in paired:
             rule = "named"
@@ -233,7 +241,7 @@ class Settings:
             return False
         if rule in ("prompt", "narrower", "longer"):
             if key in self._paths and trust is Trust.none:
-                held = _held_in(value, self.project, self.examples)
+                held = examples_inside(value, self.project, self.examples)
                 if held is None:
                     return False
                 self.examples += held
@@ -243,7 +251,7 @@ class Settings:
     def _trust_of(self, setting: Setting) -> Trust:
         """Return how far the folder is trusted in whose file a setting stands."""
         at, project = setting.file and setting.file.parent.resolve(), self.project and self.project.resolve()
-        below = project == Path.cwd() and _lies_in(at, project)  # the current folder may itself lie in a named one
+        below = project == Path.cwd() and lies_inside(at, project)  # the current folder may itself lie in a named one
         return self.trust if below or (at is not None and at == project) else Trust.none
 
     def _rule_of(self, key: str) -> str:
@@ -433,12 +441,24 @@ class Settings:
         Raises:
             SettingsError: the value is of the wrong type.
         """
+        written = file, key, repr(setting.value)
+        if written not in self._known_values:
+            self._known_values[written] = self._followed(key, setting, file)
+        value = self._known_values[written]
+        return dataclasses.replace(setting, value=value, file=file, base=file.parent, written=setting.value)
+
+    def _followed(self, key: str, setting: Setting, file: Path) -> Any:
+        """Return the value of a setting of a folder's file, its links followed where its field wants that."""
         value = self._located(key, setting, file.parent)
         try:
             climbs = key == "plugin.folder" and os.pardir in str(value)
             if climbs or key in ("plugin.folder", "code_interpreter.policy") and str(value).startswith("~"):
                 value = expanded_path(value, file.parent)
-            value = climbed_path(value) if key in self._paths or key in _ALSO_PATHS else value
+            is_path = key in self._paths or key in _ALSO_PATHS
+            unseen = value and is_path and not self._looks_outside
+            if unseen and any(step_out_of(file.parent, one) for one in texts_of(value)):
+                return value
+            value = climbed_path(value) if is_path else value
             if key in self._grants:
                 value = real_path_of(value)
             if key in ("session.role_folder", "session.workspace", "plugin.folder"):
@@ -449,7 +469,7 @@ class Settings:
         except OSError as error:
             words = f"{setting.origin}: {key}: {getattr(error, 'strerror', '') or error}"
             raise SettingsError(words, key=key, origin=setting.origin) from error
-        return dataclasses.replace(setting, value=value, file=file, base=file.parent)
+        return value
 
     def _placed(self, key: str, setting: Setting) -> Setting:
         """Return what the user has said with `~` replaced, and relative paths as `relative_to_folder` says."""
@@ -509,8 +529,7 @@ class Settings:
     def _content(self, path: Path) -> bytes | None:
         """Return what a file held when it was first looked for; None: it was not there."""
         if path not in self.texts:
-            distrusted = self.project if self.trust is Trust.none else None
-            self.texts[path] = read_settings_bytes(path, distrusted=distrusted) if path.exists() else None
+            self.texts[path] = settings_content(path, self.project, self.trust)
         return self.texts[path]
 
     def _mapping(self, path: Path) -> Mapping[str, Any]:
@@ -518,12 +537,14 @@ class Settings:
         try:
             plain = bounded_yaml.load(decode_settings(path, self._content(path) or b""), unique=True)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise ConfigError(f"{path}: neither YAML nor JSON: {error}") from error
+            words, line = bounded_yaml.problem_of(error)  # none of its lines: the file may hold keys
+            where = f"{path}:{line}" if line else str(path)
+            raise ConfigError(f"{where}: neither YAML nor JSON: {words}") from None
         if plain is None:
             return {}
         if not isinstance(plain, Mapping):
             raise ConfigError(f"{path}: expected keys and values, found {type(plain).__name__}")
-        if odd := next((text for text in texts_of(plain) if _NO_TEXT.search(text)), None):
+        if odd := next((key for key, value in _flat(plain) if any(map(_NO_TEXT.search, texts_of([key, value])))), None):
             raise ConfigError(f"{path}: {reprlib.repr(odd)} holds a NUL or half of a surrogate pair")
         return plain
 
@@ -531,35 +552,6 @@ class Settings:
 def _variable(key: str) -> str:
     """Return the name in the environment of a dotted key: `TW_AUTOGEN_SESSION_MAX_POSTS`."""
     return _PREFIX + key.replace(".", "_").upper()
-
-
-def _lies_in(value: Any, folder: Path | None) -> bool:
-    """Return whether a path, its links followed, lies in a folder."""
-    return bool(value) and folder is not None and Path(os.path.realpath(value)).is_relative_to(os.path.realpath(folder))
-
-
-def _leads_out(path: Path, folder: Path | None) -> bool:
-    """Return whether a path, or what lies in it if it is a folder, is reached outside of a folder, links followed."""
-    held: list[Path] = []
-    with suppress(OSError):  # what is wrong with it is told when it is used
-        held = [one for one in path.iterdir() if one.is_symlink()]
-    return not all(_lies_in(one, folder) for one in (path, *held))
-
-
-def _held_in(value: Any, folder: Path | None, others: tuple[Path, ...]) -> tuple[Path, ...] | None:
-    """Return what a folder of examples holds, if all of it lies in a folder that is not trusted, links followed.
-
-    None if not, or if it is more than such a folder may have, with other examples.
-    """
-    if not _lies_in(value, folder):
-        return None
-    held: tuple[Path, ...] = ()
-    with suppress(OSError):  # what is wrong with it is told when it is read
-        held = tuple(sorted(itertools.islice(Path(value).iterdir(), MOST_EXAMPLES + 1)))
-    together = {*others, *held}
-    inside = len(together) <= MOST_EXAMPLES and all(_lies_in(one, folder) for one in held)
-    small = inside and sum(one.stat().st_size for one in together if one.exists()) <= MOST_EXAMPLE_BYTES
-    return held if small else None
 
 
 def texts_of(value: Any) -> Iterator[str]:

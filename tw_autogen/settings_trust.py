@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import SettingsError
+from tw_autogen.named_folders import step_out_of
 from tw_autogen.setting_values import Setting
 
 PROGRAM_OF_ROLE = ".executable"
@@ -117,6 +121,53 @@ def _are_names(values: Iterable[str], known: Iterable[str]) -> bool:
     """Return whether a list adds nothing to what is known but names with dots, few and short: models are told them."""
     added = set(values) - set(known)
     return all(map(_NAME.fullmatch, added)) and sum(map(len, added)) <= _MOST_NAMES_CHARS
+
+
+def lies_inside(value: Any, folder: Path | None) -> bool:
+    """Return whether a path lies in a folder, its links followed; nothing outside of the folder is looked at.
+
+    Args:
+        value: A path; empty: it lies nowhere.
+        folder: None: nothing lies there.
+    """
+    return bool(value) and folder is not None and not step_out_of(folder, value)
+
+
+def leads_out(folder: Path, path: str) -> bool:
+    """Return whether a path, or what lies in it if it is a folder, is reached outside of a folder, links followed.
+
+    Args:
+        folder: The folder.
+        path: Absolute, or relative to the folder.
+    """
+    if step_out_of(folder, path):
+        return True
+    held: list[Path] = []
+    with suppress(OSError):  # what is wrong with it is told when it is used
+        held = [one for one in (folder / path).iterdir() if one.is_symlink()]
+    return any(step_out_of(folder, one) for one in held)
+
+
+def examples_inside(value: Any, folder: Path | None, others: tuple[Path, ...]) -> tuple[Path, ...] | None:
+    """Return what a folder of examples holds, if all of it lies in a folder that is not trusted, links followed.
+
+    Args:
+        value: The path of the examples.
+        folder: That nobody trusts.
+        others: Examples that it has besides.
+
+    Returns:
+        None if not all of it lies there, or if it is more than such a folder may have, with the others.
+    """
+    if not lies_inside(value, folder):
+        return None
+    held: tuple[Path, ...] = ()
+    with suppress(OSError):  # what is wrong with it is told when it is read
+        held = tuple(sorted(itertools.islice(Path(value).iterdir(), MOST_EXAMPLES + 1)))
+    together = {*others, *held}
+    inside = len(together) <= MOST_EXAMPLES and all(lies_inside(one, folder) for one in held)
+    small = inside and sum(one.stat().st_size for one in together if one.exists()) <= MOST_EXAMPLE_BYTES
+    return held if small else None
 
 
 def whole_path(key: str, setting: Setting) -> Setting:

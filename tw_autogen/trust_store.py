@@ -336,6 +336,8 @@ def open_regular(path: Path) -> tuple[int, int]:
     Raises:
         OSError: it is no plain file, or can't be opened.
     """
+    if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe or a device has effects
+        raise OSError(errno.EINVAL, "it is no plain file")
     found = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     about = os.fstat(found)
     if not stat.S_ISREG(about.st_mode):

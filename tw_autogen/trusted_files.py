@@ -33,9 +33,11 @@ from zipimport import zipimporter
 
 from tw_autogen.closing import Closing, value_set
 from tw_autogen.errors import ConfigError
-from tw_autogen.named_folders import code_writable_symlink
+from tw_autogen.named_folders import code_writable_symlink, private_reason, step_out_of
 from tw_autogen.private_files import lies_in
 from tw_autogen.python_source import python_lines
+from tw_autogen.safe_folder import walk_links
+from tw_autogen.settings_trust import Trust
 from tw_autogen.trust_store import (
     MODEL_SUFFIXES,
     MOST_BYTES,
@@ -268,12 +270,38 @@ def read_text(path: Path) -> str:
     return read_content(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_settings_bytes(path: Path, *, distrusted: Path | None = None) -> bytes:
+def settings_content(path: Path, folder: Path | None, trust: Trust) -> bytes | None:
+    """Return what a settings file holds; None: it is not there.
+
+    A link of a folder that is not trusted in full is followed to no file that is hidden or named like a secret, one of
+    a folder that nobody has named to none outside of it, of which then not even that it is there is looked at.
+
+    Args:
+        path: The file: of the folder, or another one.
+        folder: Whose settings are read; None: of none.
+        trust: How far it is trusted.
+
+    Raises:
+        ConfigError: it is such a link; or as `read_settings_bytes`.
+    """
+    if folder is not None and trust is not Trust.full and _comes_with(path, folder):
+        problem = ""
+        if trust is Trust.none and (out := step_out_of(folder, path.absolute())):
+            problem = f"a link out of its folder, which is not trusted, to {out}"
+        elif path.is_symlink() and path.exists():
+            plain = Path(os.path.realpath(path.parent), path.name)  # the folder itself may be named over any link
+            problem = private_reason(plain, *walk_links(plain), "file").partition(";")[0]
+        if problem:
+            put = "put the file itself there, or trust the folder (--trust, trust=True)"
+            raise ConfigError(f"{path}: {problem}; {put}")
+    return read_settings_bytes(path) if path.exists() else None
+
+
+def read_settings_bytes(path: Path) -> bytes:
     """Return what a settings file holds: a regular file of at most 100 kB, never a pipe or a device.
 
     Args:
         path: The file.
-        distrusted: A folder that nobody has trusted; the file may be no link out of it.
 
     Raises:
         ConfigError: the file is too large, not regular, or unreadable; not what was hashed; or reached over a link that
@@ -281,9 +309,6 @@ def read_settings_bytes(path: Path, *, distrusted: Path | None = None) -> bytes:
     """
     if link := code_writable_symlink(path):
         raise ConfigError(f"{path} leads over the link {link}, and code could make that link; remove it")
-    if distrusted is not None and _comes_with(path, distrusted) and _leads_out_of(path, distrusted):
-        where = f"{path}: a link out of its folder, which is not trusted, to {path.resolve()}"
-        raise ConfigError(f"{where}; put the file itself there, or trust the folder (--trust, trust=True)")
     try:
         return read_content(path, limit_bytes=MOST_SETTINGS_BYTES)
     except OSError as error:
@@ -294,10 +319,6 @@ def _comes_with(path: Path, folder: Path) -> bool:
     """Return whether a file is a folder's own, or one below it that a relative path names."""
     here, whole = folder.absolute(), path.absolute()
     return whole.parent == here or (not path.is_absolute() and whole.is_relative_to(here))
-
-
-def _leads_out_of(path: Path, folder: Path) -> bool:
-    return not path.resolve().is_relative_to(folder.resolve())
 
 
 def decode_settings(path: Path, content: bytes) -> str:

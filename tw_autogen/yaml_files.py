@@ -57,12 +57,9 @@ def read_yaml(
         raise error(f"can't be read: {problem.strerror or problem}", path=path) from problem
     except UnicodeDecodeError as problem:
         raise error(f"not UTF-8 text: {problem.reason}", path=path) from problem
-    except (RecursionError, ValueError) as problem:  # a number of thousands of digits, a date in no month
-        words = "nested too deep" if isinstance(problem, RecursionError) else str(problem)
-        raise error(f"not YAML: {words}", path=path) from None
-    except yaml.YAMLError as problem:
-        mark, words = getattr(problem, "problem_mark", None), getattr(problem, "problem", None) or str(problem)
-        raise error(f"not YAML: {words}", path=path, line=mark.line + 1 if mark else None) from problem
+    except (yaml.YAMLError, RecursionError, ValueError) as problem:  # ValueError: a date in no month, say
+        words, line = bounded_yaml.problem_of(problem)
+        raise error(f"not YAML: {words}", path=path, line=line) from None
 
 
 def read_mapping(

@@ -119,7 +119,7 @@ def check(
         raise ConfigError("the plugins of this folder would be loaded, and it is not trusted; name it with -C .")
     if project and not plugins and own is None and (project / settings.read("plugin", PluginSettings).folder).is_dir():
         raise ConfigError("the plugins of this folder lie elsewhere; name them, or trust the folder with --trust")
-    with compared_with(settings.files), ImportGuards(settings.files):
+    with compared_with(settings.files, only=not plugins), ImportGuards(settings.files):
         specs, flaws = check_files(files)
         trial = _try(specs, settings, host=host)
     paths = [Path(one) for one in plugins if not is_name(one)]

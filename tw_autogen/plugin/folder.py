@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -39,11 +40,18 @@ def plugin_files(folder: Path) -> list[Path]:
 
 
 def _plugin_files(
-    folder: Path, *, needed: bool, leave_out: Callable[[Path], bool] = lambda path: False
+    folder: Path,
+    *,
+    needed: bool,
+    leave_out: Callable[[Path], bool] = lambda path: False,
+    unseen: Callable[[Path], bool] = lambda path: False,
 ) -> Iterator[Path]:
     """Yield the same one after the other, so that a file is parsed once by whoever reads it then."""
+    inner = folder / "plugins"
+    if unseen(inner):
+        return
     inner = inner_folder(folder)
-    files = _files(inner)
+    files = _files(inner, unseen)
     is_empty = True
     for path in sorted(files, key=_is_python):
         if not leave_out(path) and (not _is_python(path) or holds_functions(path)):
@@ -59,7 +67,22 @@ def _plugin_files(
 def inner_folder(folder: Path) -> Path:
     """Return where a folder's plugins lie: in its own folder `plugins`, if it has one."""
     inner = folder / "plugins"
-    return inner if inner.is_dir() else folder
+    return inner if os.path.isdir(inner) else folder
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether a folder of plugins is there.
+
+    Raises:
+        PluginSpecError: a folder on the way to it can't be entered, so that nobody knows.
+    """
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        words = f"it can't be looked at ({error.strerror}); chmod u+x the folders above it, or name another one"
+        raise PluginSpecError(f"{words} (plugin.folder)", path=path) from error
 
 
 def read_file(path: Path) -> tuple[PluginSpec, ...]:
@@ -73,7 +96,11 @@ def read_file(path: Path) -> tuple[PluginSpec, ...]:
 
 
 def read_folder(
-    folder: Path, *, needed: bool = True, leave_out: Callable[[Path], bool] = lambda path: False
+    folder: Path,
+    *,
+    needed: bool = True,
+    leave_out: Callable[[Path], bool] = lambda path: False,
+    unseen: Callable[[Path], bool] = lambda path: False,
 ) -> Iterator[PluginSpec | ConfigError]:
     """Yield all plugins of a folder, also those that are not enabled, and for each file that is wrong what is wrong.
 
@@ -83,12 +110,13 @@ def read_folder(
         folder: As in `plugin_files`.
         needed: There must be some.
         leave_out: Called once with each YAML and Python file before it is read: is it left out?
+        unseen: Called with each name before what lies there is looked at: is it passed over?
 
     Raises:
-        PluginSpecError: there are none, and some are needed.
+        PluginSpecError: there are none, and some are needed; or the folder can't be listed.
     """
     claimed: dict[str, list[PluginSpec]] = {}
-    for path in _plugin_files(folder, needed=needed, leave_out=leave_out):
+    for path in _plugin_files(folder, needed=needed, leave_out=leave_out, unseen=unseen):
         try:
             specs = read_file(path)
         except ConfigError as error:
@@ -125,7 +153,7 @@ def named_in(folder: Path | None) -> dict[str, Path]:
 
     A YAML goes by its file's name, a function by its own.
     """
-    if folder is None or not folder.is_dir():
+    if folder is None or not os.path.isdir(folder):
         return {}
     files = _files(folder)
     functions = {spec.name: path for path in files if path.suffix == SUFFIX for spec in _functions_in(path)}
@@ -136,14 +164,19 @@ def _is_python(path: Path) -> bool:
     return path.name.endswith(SUFFIX)
 
 
-def _files(folder: Path) -> list[Path]:
+def _files(folder: Path, unseen: Callable[[Path], bool] = lambda path: False) -> list[Path]:
     """Return the YAML and Python files of a folder, by name; a link to a file is one.
 
     Raises:
-        PluginSpecError: they are more, or larger together, than plugins are.
+        PluginSpecError: they are more, or larger together, than plugins are, or can't be listed.
     """
-    with os.scandir(folder) as found:
-        sizes = {one.name: one.stat().st_size for one in found if one.name.endswith(_SUFFIXES) and one.is_file()}
+    try:
+        with os.scandir(folder) as found:
+            named = [one for one in found if one.name.endswith(_SUFFIXES) and not unseen(Path(one.path))]
+            sizes = {one.name: one.stat().st_size for one in named if one.is_file()}
+    except OSError as error:
+        words = f"it can't be listed ({error.strerror}); chmod u+rx, or name another folder (plugin.folder)"
+        raise PluginSpecError(words, path=folder) from error
     read_bytes = sum(size for size in sizes.values() if size <= MOST_BYTES)  # larger ones are not read
     if len(sizes) > _MOST_FILES or read_bytes > _MOST_FOLDER_BYTES:
         words = f"at most {_MOST_FILES} of {_MOST_FOLDER_BYTES >> 20} MB together are read as plugins"

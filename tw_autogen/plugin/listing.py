@@ -11,7 +11,7 @@ from typing import Any
 from tw_autogen.errors import ConfigError, PluginLoadError, nearest
 from tw_autogen.named_folders import checked_path
 from tw_autogen.plugin.entry_points import installed_plugins, read_entry
-from tw_autogen.plugin.folder import is_name, plugin_files, read_file, read_folder
+from tw_autogen.plugin.folder import is_folder, is_name, plugin_files, read_file, read_folder
 from tw_autogen.plugin.import_check import check_imports
 from tw_autogen.plugin.plugin_finder import check_source, renamed_parameters
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
@@ -161,7 +161,7 @@ def project_plugins(place: Path, python: str) -> tuple[list[PluginSpec], list[st
     left_out: list[str] = []
     notes: list[str] = []
     idle: list[str] = []
-    for one in read_folder(place, needed=False) if place.is_dir() else ():
+    for one in read_folder(place, needed=False) if is_folder(place) else ():
         if isinstance(one, ConfigError):
             left_out.append(str(one))
         elif one.enabled:

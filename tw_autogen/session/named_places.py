@@ -64,8 +64,18 @@ def _is_no_node_folder(path: str) -> bool:
 
 def links_below(place: Path) -> Iterator[Path]:
     """Yield the links in a folder of code, however deep, in order; so many at most as are looked at."""
-    entries = (Path(here, name) for here, folders, files in os.walk(place) for name in sorted((*folders, *files)))
-    return filter(Path.is_symlink, itertools.islice(entries, _MOST_ENTRIES))
+    return (Path(one) for one in itertools.islice(_entries_below(place), _MOST_ENTRIES) if one.is_symlink())
+
+
+def _entries_below(place: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield what lies in a folder, however deep, each folder's in order; no link is followed."""
+    left = [os.fspath(place)]
+    while left:
+        entries: list[os.DirEntry[str]] = []
+        with contextlib.suppress(OSError), os.scandir(left.pop()) as found:
+            entries = sorted(found, key=lambda one: one.name)
+        yield from entries
+        left += [one.path for one in reversed(entries) if not one.is_symlink() and one.is_dir(follow_symlinks=False)]
 
 
 class NamedPlaces:
@@ -148,7 +158,12 @@ class NamedPlaces:
         caches, enter = _caches_read(server, parts), _places_of(server)
         for suffixes in (CODE_SUFFIXES, PROGRAM_SUFFIXES):
             self._add_words(parts, start, folder, inner=True, suffixes=suffixes, caches=caches, enter=enter)
-        if not _runs_installed(server) and start.is_dir() and lies_in(start, folder):
+        try:
+            starts_here = start.is_dir() and lies_in(start, folder)
+        except OSError as error:
+            words = f"cwd: {error.strerror}; name a folder that is there, or leave it out"
+            raise ConfigError(f"{server.origin}: MCP server {server.name!r}: {words}") from error
+        if not _runs_installed(server) and starts_here:
             self.add_code([folder, start], suffixes=PROGRAM_SUFFIXES, caches=caches, enter=enter)
 
     def _add_words(

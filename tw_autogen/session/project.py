@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ConfigError, ConversationFormatError, path_suggestion
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.named_folders import checked_path, path_out_of
+from tw_autogen.named_folders import checked_path, step_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec, project_plugins
 from tw_autogen.private_files import lies_in
 from tw_autogen.recall import read_conversation
@@ -34,6 +34,7 @@ EXAMPLES = (
 _MOST_LISTED = 10_000
 _MOST_LOOKED_AT = 150
 """Of the names in an example folder; sorting and resolving more takes minutes."""
+_ROLE_ENDING = "role.yaml"
 ROLE_FOLDERS = ("roles", "ext_role")
 """Where a project's own roles are looked for."""
 
@@ -75,7 +76,7 @@ class Project:
             Their folder; None if there is none, or if it is a link out of a project that is not trusted.
         """
         place, out = _plugin_place(project_folder(folder).resolve(), settings, by_name=settings.trust is not Trust.full)
-        return place if place.is_dir() and not out else None
+        return place if not out and os.path.isdir(place) else None
 
     @property
     def found(self) -> str:
@@ -161,7 +162,7 @@ def read_project(folder: Path | str, settings: Settings, *, named: bool = True) 
     if not folder.is_dir():
         hint = f": that is a file; name {folder.parent}" if folder.is_file() else path_suggestion(folder)
         raise ConfigError(f"project: there is no folder {folder}{hint}")
-    with compared_with(settings.files):
+    with compared_with(settings.files, only=True):
         return _read_project(folder, settings, named=named)
 
 
@@ -193,15 +194,17 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
         except ConversationFormatError as error:
             left_out.append(str(error))
     for one in EXAMPLES:
-        if len(_names(folder / one)) > _MOST_LISTED:
+        if (brings_code or not step_out_of(folder, one)) and len(_names(folder / one)) > _MOST_LISTED:
             left_out.append(f"{folder / one}: more than {_MOST_LISTED} files, of which none is used as an example")
-    if not brings_code and (more := len(example_files(folder)) - len(own_examples(folder))):
+    if not brings_code and (more := len(example_files(folder, inside=True)) - len(own_examples(folder))):
         words = f"at most {MOST_EXAMPLES}, of {MOST_EXAMPLE_BYTES // 1000} kB together, count until it is trusted"
         left_out.append(f"{folder}: {more} examples: {words}")
     roles = role_folders(folder, settings.read("session", SessionSettings).role_folder) if brings_code else {}
     for name, of_role in list(roles.items()) if by_name else ():
         if leads := _leads_out(folder, of_role):
             left_out.append(_OUT.format(roles.pop(name), leads, folder))
+    roles, strange = _hashed_roles(roles, settings)
+    left_out += strange
     if settings.ignored:
         notes.append(f"{folder / TASKWEAVER_FILE}: without meaning here: {', '.join(settings.ignored)}")
         notes += [f"{folder / TASKWEAVER_FILE}: {line}" for line in remedies(settings.ignored)]
@@ -210,7 +213,7 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
         tuple(plugins),
         tuple(left_out),
         tuple(examples),
-        place if place.is_dir() and brings_code and not out else None,
+        place if brings_code and not out and os.path.isdir(place) else None,
         tuple(notes),
         roles,
     )
@@ -218,7 +221,7 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
 
 def _leads_out(folder: Path, place: Path) -> str:
     """Return where a place whose path is below a folder leads out of it over a link; empty: nowhere."""
-    return path_out_of(folder, str(place)) if lies_in(os.path.abspath(place), os.path.abspath(folder)) else ""
+    return step_out_of(folder, place) if lies_in(os.path.abspath(place), os.path.abspath(folder)) else ""
 
 
 def project_here(settings: Settings) -> Project | None:
@@ -230,7 +233,24 @@ def project_here(settings: Settings) -> Project | None:
     folder = Path.cwd()
     place = settings.read("session", SessionSettings).role_folder
     trusted = settings.trust is Trust.full and settings.project and settings.project.resolve() == folder
-    return Project(folder, roles=role_folders(folder, place)) if trusted and is_project(folder) else None
+    if not trusted or not is_project(folder):
+        return None
+    roles, left_out = _hashed_roles(role_folders(folder, place), settings)
+    return Project(folder, roles=roles, left_out=left_out)
+
+
+def _hashed_roles(roles: Mapping[str, Path], settings: Settings) -> tuple[dict[str, Path], tuple[str, ...]]:
+    """Return those of a project's roles that lie where code was hashed if it is trusted by a hash, and words on others.
+
+    Args:
+        roles: Their folders by their names.
+        settings: Read for the project.
+    """
+    files = settings.files
+    strange = [path for path in roles.values() if files is not None and not files.covers(path / "role.yaml")]
+    words = "it was not there when the project was trusted, so it is not loaded; look at it, and trust it again"
+    kept = {name: path for name, path in roles.items() if path not in strange}
+    return kept, tuple(f"{path}: {words}" for path in strange)
 
 
 def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
@@ -243,10 +263,10 @@ def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
     Raises:
         ConfigError: the setting names a folder that isn't there.
     """
-    if place and not (folder / place).is_dir():
+    if place and not os.path.isdir(folder / place):
         raise ConfigError(f"session.role_folder: there is no folder {folder / place}")
     places = role_places(folder, place)
-    return roles_among((path for one in places for path in one.glob("*/*role.yaml")), places)
+    return roles_among((path for one in places for path in one.glob(f"*/*{_ROLE_ENDING}")), places)
 
 
 def role_places(folder: Path, place: str = "") -> list[Path]:
@@ -257,6 +277,28 @@ def role_places(folder: Path, place: str = "") -> list[Path]:
         place: As the setting `session.role_folder`.
     """
     return [folder / place] if place else [folder / one for one in ROLE_FOLDERS]
+
+
+def roles_inside(folder: Path, place: str = "") -> tuple[dict[str, Path], list[Path]]:
+    """Return as `role_folders` those roles of a project that lie in it, and links out of it where others would be.
+
+    Nothing outside of the project is looked at.
+
+    Args:
+        folder: Of the project.
+        place: As the setting `session.role_folder`.
+    """
+    files: list[Path] = []
+    outside: list[Path] = []
+    places = role_places(folder, place)
+    for one in places:
+        found = [one / name for name in sorted(_names(one))] if not step_out_of(folder, one) else [one]
+        for role in found:
+            if step_out_of(folder, role):
+                outside += [role] if role not in places or not place and os.path.lexists(role) else []
+            else:
+                files += [role / name for name in _names(role) if name.endswith(_ROLE_ENDING)]
+    return roles_among(files, places), outside
 
 
 def roles_among(files: Iterable[Path], places: Sequence[Path]) -> dict[str, Path]:
@@ -275,9 +317,15 @@ def roles_among(files: Iterable[Path], places: Sequence[Path]) -> dict[str, Path
     return found
 
 
-def example_files(folder: Path) -> list[Path]:
-    """Return the files in a project's example folders."""
-    return [path for place in EXAMPLES for path in _listed(folder / place)]
+def example_files(folder: Path, *, inside: bool = False) -> list[Path]:
+    """Return the files in a project's example folders.
+
+    Args:
+        folder: Of the project.
+        inside: Leave out a folder that is a link out of the project; what lies there is not looked at.
+    """
+    places = [one for one in EXAMPLES if not inside or not step_out_of(folder, one)]
+    return [path for place in places for path in _listed(folder / place)]
 
 
 def _listed(place: Path) -> list[Path]:
@@ -297,9 +345,8 @@ def own_examples(folder: Path) -> list[Path]:
     """Return the files in a project's example folders that lie in it, their links followed; not too many."""
     found: list[Path] = []
     left = MOST_EXAMPLE_BYTES
-    real = folder.resolve()
-    for path in example_files(folder)[:_MOST_LOOKED_AT]:  # a link may take milliseconds to follow
-        inside = path.resolve().is_relative_to(real)
+    for path in example_files(folder, inside=True)[:_MOST_LOOKED_AT]:  # a link may take milliseconds to follow
+        inside = not step_out_of(folder, path)
         size = path.stat().st_size if inside and path.exists() else 0
         if inside and len(found) < MOST_EXAMPLES and size <= left:
             found.append(path)

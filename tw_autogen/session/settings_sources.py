@@ -23,7 +23,7 @@ from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.trust_review import Review, trust_lines
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
-from tw_autogen.trust_store import config_folder
+from tw_autogen.trust_store import TrustStore, config_folder
 from tw_autogen.trusted_files import compared_with
 
 _log = logging.getLogger(__name__)
@@ -76,8 +76,10 @@ def read_settings(
     """
     place = project_folder(project) if project else current_folder()
     make = _reader(keywords, place, environ)
-    found = make(trust=Trust.full if trust else Trust.named if project else Trust.none)
-    files = Review(found).files_if_trusted() if found.trust is not Trust.full else None
+    trusted_once = bool(TrustStore.of_user(named=bool(project)).read(place)[0])
+    how = Trust.full if trust else Trust.named if project else Trust.none
+    found = make(trust=how, looks_outside=trust or trusted_once)  # else nothing says that it may name other places
+    files = Review(found).files_if_trusted() if trusted_once and not trust else None
     if files is None:
         return found
     with compared_with(files):
@@ -137,6 +139,7 @@ def _reader(
         project=place,
         user_file=user_file,
         texts={},
+        located={},
         rule_of_role=_rule_of_role,
     )
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tw_autogen.code_writable_folders import writable_by_code
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
-from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, current_folder, path_out_of
+from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, current_folder, path_out_of, step_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec
 from tw_autogen.recall import RecallSettings, example_paths
 from tw_autogen.session.named_places import NamedPlaces, lies_in, links_below
@@ -27,6 +27,7 @@ from tw_autogen.session.project import (
     role_folders,
     role_places,
     roles_among,
+    roles_inside,
     settings_files,
 )
 from tw_autogen.session.settings import SessionSettings
@@ -65,10 +66,13 @@ class Review:
     Args:
         settings: Read for that folder, without the user's trust.
         store: Where trust is remembered; None: the user's.
+        looks_outside: Look at what settings and links name outside of the folder; without it `wants` says what is
+            written, and only `line` is of use.
     """
 
     settings: Settings
     store: TrustStore | None = None
+    looks_outside: bool = True
 
     @property
     def folder(self) -> Path:
@@ -106,13 +110,14 @@ class Review:
         return (*named, *(_relative(path, self.folder) for path in files))
 
     def line(self, how: str, *, brings_code: bool = True) -> str:
-        """Return one line that names all that is left out; empty if nothing is.
+        """Return one line that names all that is left out; empty if nothing is; nothing outside of it is looked at.
 
         Args:
             how: How to trust the folder, such as `--trust`.
             brings_code: Name roles and plugins too; where they would not be used in any case, they are not left out.
         """
-        wants = self.wants if brings_code else self._settings_wanted
+        inside = replace(self, looks_outside=False)
+        wants = inside.wants if brings_code else inside._settings_wanted
         if not wants:
             return ""
         wants = tuple(sorted(wants, key=rank))  # what is left out of the line is the least
@@ -237,22 +242,30 @@ class Review:
         found: list[Want] = []
         with reading_once(self._kept):
             for one in self.settings.left_out:
-                found += wants_of(one)
+                found += wants_of(one, self.folder, looks_outside=self.looks_outside)
         places = [(one.key, one.setting.value) for one in self.settings.folder_role_settings]
         places += [(".tw", os.path.join(".tw", "sessions")), *self._unshown_places()]
         for key, value in places if self.settings.trust is not Trust.full else ():
-            if out := path_out_of(self.folder, value):
+            if out := self._place_outside(value):
                 words = f"{visible_line(str(value))} -> {visible_line(out)}, outside of the folder"
                 found.append(Want(visible_line(key), words, visible_line(out)))
         return tuple(found)
+
+    def _place_outside(self, value: object) -> str:
+        """Return where a value leads if it is a path out of the folder; empty if it is none."""
+        if self.looks_outside or not isinstance(value, str) or not value:
+            return path_out_of(self.folder, value) if self.looks_outside else ""
+        return step_out_of(self.folder, os.path.expanduser(value))
 
     def _unshown_places(self) -> Iterator[tuple[str, str]]:
         """Yield where the examples, plugins and roles of a named folder lie, and links in those of one that isn't."""
         if self.settings.trust is Trust.none:  # what else it has of these is shown with the rest, if anything is
             for folder in (self._plugin_folder, *self._roles.values(), *self._named_roles()) * self._shows_code:
+                if not self.looks_outside and step_out_of(self.folder, folder):
+                    continue
                 yield from (("links", os.path.relpath(one, self.folder)) for one in links_below(folder))
             return
-        for path in example_files(self.folder):
+        for path in example_files(self.folder, inside=not self.looks_outside):
             yield "examples", os.path.relpath(path, self.folder)
         yield "plugins", os.path.relpath(self._plugin_folder, self.folder)
         for folder in self._roles.values():
@@ -266,6 +279,8 @@ class Review:
     @functools.cached_property
     def _roles(self) -> dict[str, Path]:
         """The folders of the folder's roles, found once: those that are shown, and hashed."""
+        if not self.looks_outside:
+            return roles_inside(self.folder, self._placed("session", "role_folder"))[0]
         with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
             return role_folders(self.folder, self._placed("session", "role_folder"))
         return {}
@@ -277,9 +292,11 @@ class Review:
     @functools.cached_property
     def _plugins(self) -> tuple[PluginsRead, tuple[PluginSpec, ...]]:
         """The folder's plugins, found once: those that are shown, and hashed."""
-        read = PluginsRead(self._plugin_folder)
+        place = self._plugin_folder
+        read = PluginsRead(place, inside=None if self.looks_outside else self.folder)
+        seen = self.looks_outside or not step_out_of(self.folder, place)
         with reading_once(self._kept):
-            return read, tuple(read.specs()) if self._plugin_folder.is_dir() else ()
+            return read, tuple(read.specs()) if seen and os.path.isdir(place) else ()
 
     @property
     def _plugin_folder(self) -> Path:
@@ -294,8 +311,13 @@ class Review:
         """Yield the roles and plugins that a folder which nobody named does not bring."""
         if not self._shows_code:
             return
+        if not self.looks_outside:
+            yield from self._links_wanted()
         mine = set(own_examples(self.folder))
-        if more := [path for path in example_files(self.folder) if path not in mine]:
+        more = [path for path in example_files(self.folder, inside=not self.looks_outside) if path not in mine]
+        if more and not self.looks_outside:
+            yield Want("examples", "")
+        elif more:
             named = [_relative(path, self.folder) for path in more[:_MOST_EXAMPLES_NAMED]]
             listed = _listed(named, most_chars=_MOST_WANT_CHARS // 2, most_name_chars=_MOST_WANT_CHARS // 2)
             yield Want("examples", f"{len(more)} more of its texts become part of prompts: {listed}")
@@ -316,10 +338,19 @@ class Review:
             unread = [_relative(path, self.folder) for path in read.left_out]
             words = f"{_listed(unread, most_chars=_MOST_WANT_CHARS // 2)}: too large to be read before you trust it"
             yield Want("plugins", f"{words}; plugins in it may run outside the sandbox", words, starts=True)
-        if read.too_many:
-            place = _relative(self._plugin_folder, self.folder)
-            words = f"{place}: more or larger files than are read as plugins"
-            yield Want("plugins", f"{words}, so none of them is used", words, starts=True)
+        if read.problem:
+            words = f"{_relative(self._plugin_folder, self.folder)}: {visible_line(read.problem)}"
+            yield Want("plugins", f"{words}; none of them is used", words, starts=True)
+
+    def _links_wanted(self) -> Iterator[Want]:
+        """Yield the links out of the folder in whose place plugins, roles or examples would be, as they are written."""
+        places = [("examples", self.folder / one) for one in EXAMPLES]
+        places += [("roles", one) for one in roles_inside(self.folder, self._placed("session", "role_folder"))[1]]
+        named = any(one.key == "plugin.folder" for one in self.settings.left_out)
+        places += [("plugins", one) for one in (*(() if named else (self._plugin_folder,)), *self._plugins[0].outside)]
+        for name, place in places:
+            if out := step_out_of(self.folder, place):
+                yield Want(name, "", f"{_below(place, self.folder)} -> {visible_line(out)}", starts=name != "examples")
 
     def _as_found(self, files: Iterable[Path]) -> Iterator[Path]:
         """Return files without those that would be roles or plugins, and appeared after these were found.
@@ -549,6 +580,10 @@ def _shortened(name: str, most_chars: int) -> str:
     """
     half = most_chars // 2
     return name if len(name) <= most_chars else f"{name[:half]}[{len(name) - 2 * half} characters]{name[-half:]}"
+
+
+def _below(path: Path, folder: Path) -> str:
+    return visible_line(str(path.relative_to(folder) if path.is_relative_to(folder) else path))
 
 
 def _relative(path: Path, folder: Path) -> str:

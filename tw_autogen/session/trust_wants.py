@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
-from tw_autogen.plugin.mcp import read_mcp_servers
+from tw_autogen.named_folders import step_out_of
+from tw_autogen.private_files import lies_in
 from tw_autogen.recall import example_paths
 from tw_autogen.session.named_places import which_below
+from tw_autogen.session.server_words import UNREADABLE, server_lines
 from tw_autogen.settings import ROLE_SECTION, VARIABLE_SUFFIX, FolderSetting, texts_of
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE
 
-UNREADABLE = "can't be read: "
+__all__ = ["PROGRAMS", "UNREADABLE", "Want", "rank", "wants_of"]
+
 PROGRAMS = ("kernel.python", "plugin.mcp_servers")
 _STARTING = ("kernel.python", "kernel.preload", "kernel.sandbox", "embedding.folder", "session.roles")
 _MOST_LINKS_NAMED = 20
 _SECRETS = ("api_key", "password", "secret", "token")
-_PLAIN_WORD = re.compile(r"[\w@%+=:,./${}?&#~-]+", re.ASCII)
+_OF_FOLDERS = ("plugin.mcp_servers", "plugin.folder", "session.role_folder")
+"""Settings of which a line says where they lead, if that is outside of the folder."""
 _MEANS = {
     "kernel.sandbox": "what confines code; with `off` it may do what you may do",
     "kernel.python": "the interpreter that runs the code",
@@ -64,22 +64,45 @@ class Want:
     starts: bool = False
 
 
-def wants_of(one: FolderSetting) -> Iterator[Want]:
-    """Word what one setting would do; each MCP server for itself."""
+def wants_of(one: FolderSetting, folder: Path, *, looks_outside: bool = True) -> Iterator[Want]:
+    """Word what one setting would do; each MCP server for itself.
+
+    Args:
+        one: The setting.
+        folder: Whose file sets it.
+        looks_outside: Read a file of servers that lies elsewhere, and follow links; else only `brief` is of use.
+    """
     value = one.setting.value
-    if one.key == "plugin.mcp_servers":
-        yield from (Want(one.key, words, words, starts=True) for words in _server_lines(value))
+    outside = _outside_words(one, folder)
+    if one.key == "plugin.mcp_servers" and outside and not looks_outside:
+        yield Want(one.key, outside, outside, starts=True)
+    elif one.key == "plugin.mcp_servers":
+        for does, brief in server_lines(value, in_folder=not outside):
+            yield Want(one.key, does, brief, starts=True)
     elif one.key.endswith(_SECRETS):
         yield Want(visible_line(one.key), "a key")
     else:
         variable = one.key.startswith(f"{ROLE_SECTION}.") and one.key.endswith(VARIABLE_SUFFIX)
         means = _MEANS.get(one.key, "a variable of your environment, which goes to that role's server" * variable)
-        shown = visible_line(f"{value}{_found_of(one)}{_links_of(one)}")
+        shown = visible_line(f"{value}{_found_of(one)}{_links_of(one) if looks_outside else ''}")
         yield Want(
             visible_line(one.key),
             f"{shown}: {means}" if means else shown,
+            outside,
             starts=one.key in _STARTING or one.key.endswith(PROGRAM_OF_ROLE),
         )
+
+
+def _outside_words(one: FolderSetting, folder: Path) -> str:
+    """Return in words that a setting takes code or servers from outside of its folder; empty: it doesn't."""
+    value = one.setting.value
+    if one.key not in _OF_FOLDERS or not isinstance(value, str) or value.lstrip().startswith("{"):
+        return ""
+    if not step_out_of(folder, value):
+        return ""
+    written = value if one.setting.written is None else one.setting.written
+    link = lies_in(os.path.abspath(value), os.path.abspath(folder))
+    return f"names {visible_line(str(written))}, {'a link out' if link else 'outside'} of this folder"
 
 
 def _found_of(one: FolderSetting) -> str:
@@ -113,41 +136,6 @@ def _links_of(one: FolderSetting) -> str:
                 words += "".join(f" ({path.name} in it is a link to {os.path.realpath(path)})" for path in named)
                 words += f" (and {len(held) - len(named)} more links in it)" if held[len(named) :] else ""
     return words
-
-
-def _server_lines(value: Any) -> Iterator[str]:
-    """Word what MCP servers would do, with whole command lines; variables stay as they are written."""
-    try:
-        servers = read_mcp_servers(value, fill=False)
-    except ConfigError as error:
-        yield f"{UNREADABLE}{visible_line(str(error))}"
-        return
-    for server in servers:
-        words = []
-        if server.command:
-            given = "".join(f" {_quoted(name)}={_quoted(text)}" for name, text in server.env.items())
-            where = f" in {_quoted(server.cwd)}" if server.cwd else ""
-            line = " ".join(map(_word, [server.command, *server.args]))
-            words.append(f"would start:{given} {line}{where}")
-        if server.url:
-            headers = "".join(f", with {_quoted(f'{name}: {text}')}" for name, text in server.headers.items())
-            words.append(f"would connect to: {_quoted(server.url)}{headers}")
-        yield visible_line(f"{_quoted(server.name)}: {', '.join(words)}")
-
-
-def _quoted(text: str) -> str:
-    """Return a text as a word of a command line; a variable stays as it is written."""
-    return text if _PLAIN_WORD.fullmatch(text) else _word(text)
-
-
-def _word(text: str) -> str:
-    r"""Return a text as a word of a command line.
-
-    One with signs that can't be seen stands in `$'…'`, as a shell has it: `\n` is a line break only there.
-    """
-    if visible_line(text) == text:
-        return shlex.quote(text)
-    return "$'" + visible_line(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
 
 
 def rank(want: Want) -> tuple[bool, bool, bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -35,6 +35,7 @@ _WRAPPERS = ("mcpServers", "servers")
 _VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
 _REFERENCE = re.compile(r"\$\{[^}]*(?P<end>\})?")
 _ALIKE = 0.85
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,9 @@ def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str] | Non
     for key in plain:
         if key not in _KEYS and (meant := did_you_mean(str(key), _KEYS, cutoff=_ALIKE)):
             raise ConfigError(f"{where}: unknown key {key!r}{meant}")
+    for key in _KEYS:
+        if any(map(_NO_TEXT.search, _texts_of([name, plain.get(key)]))):
+            raise ConfigError(f"{where}: {key}: a NUL or half of a surrogate pair, which no program takes; remove it")
     given = {key: _filled(plain[key], f"{where}: {key}", environ) for key in _KEYS if plain.get(key) is not None}
     _check_types(given, where)
     filled = environ is not None or "${" not in given.get("url", "")
@@ -199,6 +203,14 @@ def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str] | Non
 def _from_home(path: str) -> str:
     """Return a path with the home folder in place of `~`: the one place where that is done for a server."""
     return os.path.expanduser(path) if path == "~" or path.startswith(("~/", f"~{os.sep}")) else path
+
+
+def _texts_of(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for one in (*value, *value.values()) if isinstance(value, Mapping) else value:
+            yield from _texts_of(one)
 
 
 def _kind(given: Mapping[str, Any]) -> str:

@@ -1,0 +1,157 @@
+"""What the MCP servers of a folder would do, in words: whole command lines, and those without what may be secret."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.escaped_text import visible_line
+from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
+from tw_autogen.secret_masking import SECRET_VARIABLE, is_secret_name, mask_named
+
+UNREADABLE = "can't be read: "
+_PLAIN_WORD = re.compile(r"[\w@%+=:,./${}?&#~-]+", re.ASCII)
+_VARIABLE = re.compile(r"\$\{(env:)?\w+\}", re.ASCII)
+_OPTION = re.compile(r"(?P<name>-{1,2}[A-Za-z][\w.-]*)(?P<value>=.*)?", re.ASCII | re.DOTALL)
+_ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.ASCII | re.DOTALL)
+_HEADER = re.compile(r"(?P<name>[A-Za-z][\w-]*): ?(?P<value>\S.*)", re.ASCII | re.DOTALL)
+_URL = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,20}://\S+")
+_KEY = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+/=-]{20,}", re.ASCII)
+"""What is no name of a program or package, and long enough for a key."""
+_OF_ENVIRONMENT = ("-e", "--env", "--env-var")
+_OF_HEADERS = ("-H", "--header", "--headers")
+_HIDDEN = "…"
+
+
+def server_lines(value: Any, *, in_folder: bool) -> Iterator[tuple[str, str]]:
+    """Word what MCP servers would do; variables stay as they are written.
+
+    Args:
+        value: Of the setting `plugin.mcp_servers`.
+        in_folder: It stands in the folder that is asked about; False: in a file elsewhere, of whose secrets nothing is
+            shown at all.
+
+    Yields:
+        For each server what a person is shown who is asked, which is the whole command line if it is the folder's; and
+        the same without values of variables and headers, of users and queries in addresses, and of what looks secret.
+    """
+    try:
+        servers = read_mcp_servers(value, fill=False)
+    except ConfigError as error:
+        brief = UNREADABLE.removesuffix(": ")
+        yield f"{UNREADABLE}{visible_line(str(error))}" if in_folder else brief, brief
+        return
+    for server in servers:
+        brief = _line(_masked(server))
+        yield _line(server) if in_folder else brief, brief
+
+
+def _line(server: McpServer) -> str:
+    words = []
+    if server.command:
+        given = "".join(f" {_quoted(name)}={_quoted(text)}" for name, text in server.env.items())
+        where = f" in {_quoted(server.cwd)}" if server.cwd else ""
+        line = " ".join(map(_word, [server.command, *server.args]))
+        words.append(f"would start:{given} {line}{where}")
+    if server.url:
+        headers = "".join(f", with {_quoted(f'{name}: {text}')}" for name, text in server.headers.items())
+        words.append(f"would connect to: {_quoted(server.url)}{headers}")
+    return visible_line(f"{_quoted(server.name)}: {', '.join(words)}")
+
+
+def _masked(server: McpServer) -> McpServer:
+    """Return a server without what may be secret."""
+    return McpServer(
+        server.name,
+        command=_plain(server.command),
+        args=tuple(_masked_words(server.args)),
+        env=_values_hidden(server.env),
+        cwd=server.cwd,
+        url=_without_secrets(server.url),
+        headers=_values_hidden(server.headers),
+    )
+
+
+def _values_hidden(values: Mapping[str, str]) -> dict[str, str]:
+    return {name: _hidden(text) for name, text in values.items()}
+
+
+def _hidden(text: str) -> str:
+    """Return a sign in place of a value; the name of a variable is none."""
+    return text if _VARIABLE.fullmatch(text) or not text else _HIDDEN
+
+
+def _masked_words(words: tuple[str, ...]) -> Iterator[str]:
+    """Yield the words of a command line; those that are, or may be, values of secrets with a sign in their place."""
+    before = ""
+    for word in words:
+        option = _OPTION.fullmatch(word)
+        if before in _OF_ENVIRONMENT:
+            name, sign, text = word.partition("=")
+            yield f"{name}{sign}{_hidden(text)}"
+        elif before in _OF_HEADERS:
+            name, sign, text = word.partition(":")
+            yield f"{name}{sign} {_HIDDEN}" if sign else _HIDDEN
+        elif before and _is_secret_option(before) and not option:
+            yield _hidden(word)
+        elif option and option["value"]:
+            yield f"{option['name']}={_masked_value(option['name'], option['value'][1:])}"
+        else:
+            yield _plain(word)
+        before = word if option and not option["value"] else ""
+
+
+def _masked_value(option: str, text: str) -> str:
+    if option in _OF_ENVIRONMENT:
+        name, sign, value = text.partition("=")
+        return f"{name}{sign}{_hidden(value)}"
+    return _hidden(text) if option in _OF_HEADERS or _is_secret_option(option) else _plain(text)
+
+
+def _is_secret_option(option: str) -> bool:
+    name = option.lstrip("-")
+    return is_secret_name(name) or SECRET_VARIABLE.search(name) is not None
+
+
+def _plain(word: str) -> str:
+    """Return a word without what looks secret in it by its name or form."""
+    if _VARIABLE.fullmatch(word):
+        return word
+    given = _ASSIGNMENT.fullmatch(word) or _HEADER.fullmatch(word)
+    if given and _is_secret_option(given["name"]) or given and given["name"].lower() == "authorization":
+        return f"{word[: given.start('value')]}{_hidden(given['value'])}"
+    if _KEY.fullmatch(word):
+        return _HIDDEN
+    return mask_named(_URL.sub(lambda found: _without_secrets(found[0]), word))
+
+
+def _without_secrets(url: str) -> str:
+    """Return an address without user, password and query."""
+    try:
+        place = urlsplit(url)
+    except ValueError:
+        return _HIDDEN
+    if not place.netloc:
+        return url if "${" in url and "?" not in url and "@" not in url else url.partition("?")[0].rpartition("@")[2]
+    server = f"{_HIDDEN}@{place.netloc.rpartition('@')[2]}" if "@" in place.netloc else place.netloc
+    query = _HIDDEN if place.query else ""
+    return urlunsplit((place.scheme, server, place.path, query, _HIDDEN if place.fragment else ""))
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a word of a command line; a variable stays as it is written."""
+    return text if _PLAIN_WORD.fullmatch(text) or text == _HIDDEN else _word(text)
+
+
+def _word(text: str) -> str:
+    r"""Return a text as a word of a command line.
+
+    One with signs that can't be seen stands in `$'…'`, as a shell has it: `\n` is a line break only there.
+    """
+    if visible_line(text) == text:
+        return text if text == _HIDDEN else shlex.quote(text)
+    return "$'" + visible_line(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
