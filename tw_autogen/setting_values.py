@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import reprlib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -177,3 +178,14 @@ def real_path_of(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return list(map(real_path_of, value))
     return os.path.realpath(value) if value else value
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Return all texts of a value, those in its lists and mappings included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from texts_of([*value, *value.values()])
+    elif isinstance(value, Sequence):
+        for one in value:
+            yield from texts_of(one)

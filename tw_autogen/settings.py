@@ -51,8 +51,17 @@ from tw_autogen.setting_values import (
     naming_folder,
     real_path_of,
     setting_of_keyword,
+    texts_of,
 )
-from tw_autogen.settings_trust import Trust, examples_inside, leads_out, lies_inside, may_set, whole_path
+from tw_autogen.settings_trust import (
+    PROGRAM_OF_ROLE,
+    Trust,
+    examples_inside,
+    leads_out,
+    lies_inside,
+    may_set,
+    whole_path,
+)
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, ConfigTranslation, meaning_of
 from tw_autogen.trusted_files import TrustedFiles, decode_settings, settings_content
 
@@ -115,6 +124,7 @@ class Settings:
             not, or are not trusted.
         rule_of_role: Returns what a role's setting says with its metadata `folder`; called with the role's name and the
             key, and only for what the file of a named folder sets.
+        is_role_path: Returns whether a role's setting is a path; called likewise.
 
     Attributes:
         project: As given.
@@ -150,8 +160,9 @@ class Settings:
         looks_outside: bool = True,
         files: TrustedFiles | None = None,
         rule_of_role: Callable[[str, str], str] = lambda role, key: "named",
+        is_role_path: Callable[[str, str], bool] = lambda role, key: False,
     ) -> None:
-        self._rule_of_role = rule_of_role
+        self._rule_of_role, self._is_role_path = rule_of_role, is_role_path
         self.project, self.trust, self.files = project, trust, files
         self.texts: dict[Path, bytes | None] = {} if texts is None else texts
         self._looks_outside = looks_outside
@@ -459,6 +470,7 @@ class Settings:
             if unseen and any(step_out_of(file.parent, one) for one in texts_of(value)):
                 return value
             value = climbed_path(value) if is_path else value
+            value = self._role_path(key, value, file.parent)
             if key in self._grants:
                 value = real_path_of(value)
             if key in ("session.role_folder", "session.workspace", "plugin.folder"):
@@ -470,6 +482,16 @@ class Settings:
             words = f"{setting.origin}: {key}: {getattr(error, 'strerror', '') or error}"
             raise SettingsError(words, key=key, origin=setting.origin) from error
         return value
+
+    def _role_path(self, key: str, value: Any, folder: Path) -> Any:
+        """Return where the links of a role's path lead, if that is what a setting is; others, and programs, as is."""
+        section, _, rest = key.partition(".")
+        role, _, name = rest.partition(".")
+        is_text = section == ROLE_SECTION and isinstance(value, str) and value != ""
+        if not is_text or key.endswith(PROGRAM_OF_ROLE) or not self._is_role_path(role, name):
+            return value
+        path = expanded_path(value, folder)
+        return value if not self._looks_outside and step_out_of(folder, path) else real_path_of(path)
 
     def _placed(self, key: str, setting: Setting) -> Setting:
         """Return what the user has said with `~` replaced, and relative paths as `relative_to_folder` says."""
@@ -552,17 +574,6 @@ class Settings:
 def _variable(key: str) -> str:
     """Return the name in the environment of a dotted key: `TW_AUTOGEN_SESSION_MAX_POSTS`."""
     return _PREFIX + key.replace(".", "_").upper()
-
-
-def texts_of(value: Any) -> Iterator[str]:
-    """Return all texts of a value, those in its lists and mappings included."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from texts_of([*value, *value.values()])
-    elif isinstance(value, Sequence):
-        for one in value:
-            yield from texts_of(one)
 
 
 def _flat(plain: Mapping[str, Any], prefix: str = "", *, depth: int = 9) -> Iterator[tuple[str, Any]]:

@@ -79,6 +79,22 @@ def test_a_link_that_changes_after_the_folder_was_compared_leads_no_setting_else
     assert "evil" not in str(shown)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+@pytest.mark.parametrize("setting", ["role.manual_reader.folder", "role.document_retriever.index"])
+def test_a_link_that_changes_after_the_folder_was_compared_leads_no_role_elsewhere(here, swapped, setting):
+    write(here, **{SETTINGS: {setting: "lnk/../notes", "kernel.sandbox": "off"}})
+    review = review_folder()
+    assert review.remember(review.sha256()) == ""
+    role, name = setting.split(".")[1:]
+    swapped()
+
+    found = read_settings()
+
+    assert found.trust is Trust.full
+    assert [one.does for one in review.wants if one.name == setting] == [str(here / "good/notes")]
+    assert found.of_role(role, {name: str})[name].value == str(here / "good/notes")
+
+
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize(
     ("setting", "files"),

@@ -123,9 +123,23 @@ class RoleSpec:
         Raises:
             RoleSpecError: the Python doesn't load.
         """
+        return str(self._metadata(key).get("folder", "named"))
+
+    def is_path(self, key: str) -> bool:
+        """Return whether a setting is a path.
+
+        Args:
+            key: The setting's, without the role's name; one that the role doesn't know is none.
+
+        Raises:
+            RoleSpecError: the Python doesn't load.
+        """
+        return bool(self._metadata(key).get("path"))
+
+    def _metadata(self, key: str) -> Mapping[str, Any]:
         hint = hints_of(self.kind or self._load()).get("settings")
         found = dataclasses.fields(hint) if dataclasses.is_dataclass(hint) else ()
-        return next((str(one.metadata.get("folder", "named")) for one in found if one.name == key), "named")
+        return next((one.metadata for one in found if one.name == key), {})
 
     def _settings(self, kind: Callable[..., Any], give: Given, distrusted: Path | None, *, wanted: bool) -> Any:
         """Return the settings for the constructor, each of its declared type."""

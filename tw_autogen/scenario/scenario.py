@@ -19,7 +19,7 @@ from tw_autogen.named_folders import path_out_of
 from tw_autogen.scenario.expect import Expectation, fit, read_expectation
 from tw_autogen.scenario.reply_rules import ReplyRule, read_rules
 from tw_autogen.session import keyword_settings
-from tw_autogen.settings import texts_of
+from tw_autogen.setting_values import texts_of
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.yaml_files import read_mapping
 

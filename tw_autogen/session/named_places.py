@@ -16,8 +16,8 @@ from urllib.parse import unquote
 from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
 from tw_autogen.safe_folder import walk_links
-from tw_autogen.setting_values import Setting
-from tw_autogen.settings import FolderSetting, texts_of
+from tw_autogen.setting_values import Setting, texts_of
+from tw_autogen.settings import FolderSetting
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE
 from tw_autogen.trust_store import (
     CODE_SUFFIXES,

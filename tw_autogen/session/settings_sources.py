@@ -141,7 +141,16 @@ def _reader(
         texts={},
         located={},
         rule_of_role=_rule_of_role,
+        is_role_path=_is_role_path,
     )
+
+
+def _is_role_path(name: str, key: str) -> bool:
+    """Return whether a setting of a shipped or installed role is a path."""
+    try:
+        return "/" not in name and os.sep not in name and role_spec(name).is_path(key)
+    except ConfigError:
+        return False
 
 
 def _rule_of_role(name: str, key: str) -> str:

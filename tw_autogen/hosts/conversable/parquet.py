@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from tw_autogen.settings import texts_of
+from tw_autogen.setting_values import texts_of
 
 _MOST_VALUES = 50_000_000
 _MOST_BYTES = 1 << 30
