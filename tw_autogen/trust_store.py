@@ -385,7 +385,7 @@ def code_files(
             listed, so that what it holds is not known.
     """
     count, imports, programs = 0, suffixes == CODE_SUFFIXES, suffixes == PROGRAM_SUFFIXES
-    left_out = () if set(MODEL_SUFFIXES) & set(suffixes) else (".git",) if programs else (".git", ".tw")
+    left_out = () if set(MODEL_SUFFIXES) <= set(suffixes) else (".git",) if programs else (".git", ".tw")
     walked: set[str] = set()
     for folder in sorted(map(os.path.abspath, folders), key=len):  # those that hold others come first
         for place, inner, names in _walk(folder) if folder not in walked else ():

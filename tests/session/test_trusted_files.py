@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.session.written_files import write
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, PluginLoadError, TwAutogenError
 from tw_autogen.plugin.host_plugin import HostPlugin
@@ -25,6 +26,7 @@ from tw_autogen.session.settings_sources import SECTIONS
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel
+from tw_autogen.trust_store import CODE_SUFFIXES, PROGRAM_SUFFIXES, code_files
 from tw_autogen.trusted_files import TrustedFiles, compared_with, guard_imports
 
 ROLE = "from tw_autogen import Role\nfrom .pages import PAGE\n\nclass Crier(Role):\n"
@@ -349,3 +351,17 @@ def test_an_extension_module_is_a_copy_of_what_was_hashed(folder, tmp_path):
     with pytest.raises(ImportError, match="changed since its folder was trusted"):
         importlib.util.module_from_spec(spec)
     guard_imports(place, None)
+
+
+@pytest.mark.parametrize(
+    ("suffixes", "left"),
+    [(CODE_SUFFIXES, ["a.py"]), (PROGRAM_SUFFIXES, [".tw/b.py", "a.py"])],
+    ids=["imports", "programs"],
+)
+def test_what_git_and_sessions_keep_is_no_program(tmp_path, suffixes, left):
+    names = (".git/hooks/h.py", ".git/refs/heads/fix.py", ".tw/sessions/session-a/c.py", ".tw/b.py", "a.py")
+    write(tmp_path, **dict.fromkeys(names, "1"))
+
+    found = code_files([tmp_path], suffixes=suffixes)
+
+    assert sorted(one.relative_to(tmp_path).as_posix() for one in found) == left
