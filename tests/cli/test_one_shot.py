@@ -703,3 +703,13 @@ def test_a_folder_that_is_called_as_the_home_is_hides_no_file_of_it(ask_outside,
     assert "of-the-folder" in prompt
     assert "beside-it" in prompt
     assert "of-the-home" not in prompt
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no such device here")
+@pytest.mark.parametrize("args", ["--help", "--version", "plugins list", "doctor --help"])
+def test_what_a_full_disk_does_not_take_of_a_page_ends_with_one_line(command, environ, tmp_path, args):
+    line = f"{shlex.join(command)} {args} > /dev/full"
+    ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True, cwd=tmp_path, env=environ, check=False)
+
+    assert ran.returncode == 1
+    assert ran.stderr.count("\n") == ran.stderr.count("tw-autogen: No space left on device") == 1, ran.stderr

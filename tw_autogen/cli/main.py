@@ -51,6 +51,20 @@ _ABOUT_ITSELF = ("--help", "-h", "--version")
 class ErrorReportingGroup(click.Group):
     """A group whose errors end the program with a line on standard error and the exit code of `Exit`."""
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run as click does; what the system refuses, also of help and completion, is told in one line.
+
+        Args:
+            args: As click takes them.
+            kwargs: Likewise.
+        """
+        try:
+            return super().main(*args, **kwargs)  # where who reads the output has left, it ends quietly
+        except OSError as error:
+            drop_unwritten()
+            click.echo(f"tw-autogen: {visible(words_of_os_error(error))}", err=True)
+            sys.exit(Exit.failed)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error that the user can fix is one block without a traceback, Ctrl-C ends with 130."""
         try:
@@ -73,12 +87,6 @@ class ErrorReportingGroup(click.Group):
             click.echo(f"tw-autogen: {visible(str(error))}", err=True)  # it may quote a file of anybody's
             _print_failure_as_json(type(error).__name__, str(error), ctx.meta.get(_TYPED, []))
             ctx.exit(exit_of_error(error))
-        except BrokenPipeError:  # who reads the output has left: click ends quietly
-            raise
-        except OSError as error:
-            drop_unwritten()
-            click.echo(f"tw-autogen: {visible(words_of_os_error(error))}", err=True)
-            ctx.exit(Exit.failed)
         except Terminated:
             click.echo("tw-autogen: terminated", err=True)
             ctx.exit(Exit.terminated)

@@ -23,6 +23,7 @@ SUPERVISED = sys.platform.startswith("linux")
 """Where kernels have a supervisor, and a fork server may make them; elsewhere they are plain processes."""
 
 _FIXED = ("PYTHON*", "LD_*", "OMP_*", "OPENBLAS*", "MKL_*", "NUMEXPR_*", "CUDA*", "LC_*", "LANG", "PATH", "VIRTUAL_ENV")
+_END_SECONDS = 2.0
 _AT_ONCE = ("numpy", "pandas")
 """What nearly each question about data needs; it is imported on another processor than the one that this process uses.
 
@@ -115,7 +116,9 @@ def begin_fork_server(settings: KernelSettings) -> None:
             _first[server_key(settings)] = start_server(settings, at_once=at_once)
             atexit.register(_end_unused)
     # A session asks which sandbox there is before its first kernel; a process tries it, which takes 0.05 s and more.
-    threading.Thread(target=_try_sandbox, args=(settings,), name="tw-sandbox", daemon=True).start()
+    trying = threading.Thread(target=_try_sandbox, args=(settings,), name="tw-sandbox", daemon=True)
+    trying.start()
+    atexit.register(trying.join, _END_SECONDS)  # Python's end may abort under a thread that starts a process
 
 
 def _try_sandbox(settings: KernelSettings) -> None:
