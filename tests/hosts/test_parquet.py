@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+import tracemalloc
 
 import pandas as pd
 import pytest
@@ -222,6 +223,30 @@ def test_index_and_numbers_that_may_be_missing_come_back_as_they_were_written():
         written_frame.to_parquet(sink)
 
         pd.testing.assert_frame_equal(read_parquet(sink), pd.read_parquet(sink))
+
+
+@pytest.mark.parametrize("where", ["the type of labels", "labels of two levels"])
+def test_what_the_file_tells_pandas_of_its_labels_takes_neither_memory_nor_time(where, cpu_seconds):
+    table = pa.Table.from_pandas(pd.DataFrame({f"c{at}": [at] for at in range(20)}))
+    said = json.loads(table.schema.metadata[b"pandas"])
+    if where == "the type of labels":
+        said["column_indexes"][0] |= {"numpy_type": "S30000000"}
+    else:
+        alike = "{" + ",".join(str(number * (2**61 - 1)) for number in range(20_000)) + "}"
+        said["column_indexes"] *= 2
+        said["columns"] = [said["columns"][0] | {"name": alike}]
+        table = pa.table([pa.array([1])] * 20, names=["c0"] * 20)
+    sink = io.BytesIO()
+    parquet.write_table(table.replace_schema_metadata({b"pandas": json.dumps(said).encode()}), sink)
+    began = cpu_seconds()
+    tracemalloc.start()
+
+    assert read_parquet(sink).shape == (1, 20)
+
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 100_000_000
+    assert cpu_seconds() - began < 5
 
 
 @pytest.mark.parametrize("said", ["no JSON", "[]", '{"index_columns": 5}', '{"columns": [5]}', '{"columns": [{}]}'])

@@ -6,6 +6,7 @@ which is decompressed to the size that its header says. Sums and counts in the f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -26,6 +27,7 @@ _DEEPEST = 8
 _TAIL_BYTES = 8
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
 _INTEGERS = (4, 5, 6)
+_TYPE, _LONGEST_LABEL = re.compile(r"[A-Za-z]{1,20}\d{0,2}(\[[\w ,:/+-]{0,60}\])?"), 1000
 _ZONE_FILE = "dateutil"
 """Begins a zone that pandas takes for the path of a file."""
 _UNCOMPRESSED, _COMPRESSED = (2,), (3,)
@@ -107,7 +109,7 @@ def _batches(opened: Any, rows: int) -> list[Any]:
 
 
 def _frame(table: Any) -> Any:
-    """Return an Arrow table as a DataFrame; what the file says of it for pandas counts if no file is named by it.
+    """Return an Arrow table as a DataFrame; what the file says of it for pandas counts if it is of an ordinary kind.
 
     Raises:
         ValueError: it has a time zone that pandas would read from a file of any path.
@@ -116,11 +118,27 @@ def _frame(table: Any) -> Any:
         if _ZONE_FILE in str(kind):
             raise ValueError(f"the table has a time zone that is no name of the IANA database: {str(kind)[:200]}")
     try:
-        if not any(_ZONE_FILE in one.lower() for one in texts_of(table.schema.pandas_metadata or {})):
+        if _is_ordinary(table.schema.pandas_metadata or {}):
             return table.to_pandas()
     except Exception:  # noqa: BLE001 - anybody may have written it, and pyarrow raises what it likes then
         pass
     return table.replace_schema_metadata(None).to_pandas()
+
+
+def _is_ordinary(said: Any) -> bool:
+    """Return whether what a file says for pandas names no file, and no type or label of any size.
+
+    Labels become such a type, and where they have several levels each is parsed as Python, as often as it is named.
+    """
+    types = [
+        one[name]
+        for place in ("columns", "column_indexes")
+        for one in said.get(place, ())
+        for name in ("numpy_type", "pandas_type")
+    ]
+    return all(map(_TYPE.fullmatch, types)) and not any(
+        len(one) > _LONGEST_LABEL or _ZONE_FILE in one.lower() for one in texts_of(said)
+    )
 
 
 def _kinds(kind: Any) -> Iterator[Any]:
