@@ -157,11 +157,11 @@ class DocumentIndex:
             raise ConfigError("no document index is named; make one with `tw-autogen index DIR`, and name DIR")
         path = Path(os.path.expanduser(path))
         file = path / INDEX_FILE if path.is_dir() else path
-        if file != path and file.is_symlink():
-            raise ConfigError(f"{file} is a link to {file.resolve()}; if you know it, name that file itself")
         try:
             with over_no_link():
                 content = read_regular(file, limit_bytes=_MOST_INDEX_BYTES)
+            if file != path and file.is_symlink():
+                raise ConfigError(f"{file} is a link to {file.resolve()}; if you know it, name that file itself")
             plain = bounded_json.loads(content, most_bytes=_MOST_HELD_BYTES)
             if plain["format"] != _FORMAT:
                 raise ValueError(f"format {plain['format']}, and this version reads {_FORMAT}")

@@ -292,7 +292,8 @@ def roles_inside(folder: Path, place: str = "") -> tuple[dict[str, Path], list[P
     outside: list[Path] = []
     places = role_places(folder, place)
     for one in places:
-        found = [one / name for name in sorted(_names(one))] if not step_out_of(folder, one) else [one]
+        inside = not step_out_of(folder, one)
+        found = [one / name for name in sorted(_names(one) if os.path.isdir(one) else ())] if inside else [one]
         for role in found:
             if step_out_of(folder, role):
                 outside += [role] if role not in places or not place and os.path.lexists(role) else []
