@@ -812,3 +812,12 @@ def test_thousands_of_earlier_kernels_folders_cost_no_time_to_speak_of(tmp_path,
         took.append(cpu_seconds() - begun)
 
     assert min(took) < 0.2
+
+
+def test_a_tree_whose_removal_takes_too_long_is_an_error(tmp_path):
+    (tmp_path / "tree" / "inner").mkdir(parents=True)
+    with SafeFolder(tmp_path) as folder:
+        with pytest.raises(TimeoutError, match="something goes on writing there"):
+            folder.remove_tree("tree", seconds=-1)
+        folder.remove_tree("tree")
+        assert not folder.has_entry("tree")

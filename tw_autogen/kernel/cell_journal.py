@@ -26,6 +26,8 @@ _CELLS, _VARIABLES = "cells", "variables"
 """What keys are for."""
 _MOST_FILE_BYTES = 64 << 20
 _MOST_LINES = 100_000
+_REMOVAL_SECONDS = 1.0
+"""How long what code has put in the way may take to be removed: while its kernel lives, code can go on making more."""
 _CUT_OFF = {"cut_off": True}
 
 _log = logging.getLogger(__name__)
@@ -151,14 +153,14 @@ class CellJournal:
         """Forget all, checkpoints too."""
         self._seals, self.position = None, 0
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
-            folder.remove_tree(FOLDER)
+            folder.remove_tree(FOLDER, seconds=_REMOVAL_SECONDS)
 
     def set_aside(self) -> None:
         """Begin a new one; what there was stays beside it, for people."""
         self._seals, self.position = None, 0
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             with contextlib.suppress(OSError):
-                folder.remove_tree(_OLD)
+                folder.remove_tree(_OLD, seconds=_REMOVAL_SECONDS)
             folder.move(FOLDER, _OLD)
 
     def _write(self, entry: Mapping[str, Any]) -> bool:

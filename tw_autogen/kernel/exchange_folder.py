@@ -15,6 +15,7 @@ from tw_autogen.errors import KernelError
 from tw_autogen.kernel.guest.exchange_folder import FOLDER, write_error_reason
 from tw_autogen.safe_folder import SafeFolder
 
+_REMOVAL_SECONDS = 30.0
 _LEFT_SECONDS = 24 * 3600.0
 """What nobody has written to for so long is of a kernel whose host was killed."""
 
@@ -77,6 +78,7 @@ class HostExchange:
     def close(self) -> None:
         """Remove this kernel's files, and the hidden folder unless another kernel has files there."""
         self._closed = True
+        ends = time.monotonic() + _REMOVAL_SECONDS
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             folder.unlock()  # code may have closed its own folder
             if not folder.has_entry(FOLDER):
@@ -85,9 +87,9 @@ class HostExchange:
                 there, long_ago = list(exchange.walk(enter=lambda name: False)), time.time() - _LEFT_SECONDS
                 over = [one for one in there if self.token in one.name or one.info.st_mtime < long_ago]
                 for one in over:
-                    exchange.remove_tree(one.name)
+                    exchange.remove_tree(one.name, seconds=ends - time.monotonic())
             if over == there:
-                folder.remove_tree(FOLDER)
+                folder.remove_tree(FOLDER, seconds=ends - time.monotonic())
 
 
 @contextlib.contextmanager

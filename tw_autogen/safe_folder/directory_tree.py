@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -147,16 +149,19 @@ def _verified_above(at: At, expected: tuple[int, int]) -> At | None:
     return None
 
 
-def empty(at: At) -> None:
+def empty(at: At, *, seconds: float = math.inf) -> None:
     """Remove all that is in a directory, however deep.
 
     Args:
         at: Its descriptor, which allows it to be listed; or its path.
+        seconds: How long it may take: code that lives can make folders faster than they are removed.
 
     Raises:
         OSError: something could not be removed; the first error, once the rest is removed.
+        TimeoutError: it has taken too long.
     """
     errors: list[OSError] = []
+    ends = time.monotonic() + seconds
 
     def attempt(remove: Callable[[At, str], None], here: At, name: str) -> None:
         try:
@@ -171,6 +176,8 @@ def empty(at: At) -> None:
         while more:
             folders = []
             for one in _listed(way.at):
+                if time.monotonic() > ends:
+                    raise TimeoutError(errno.ETIMEDOUT, "its removal takes too long: something goes on writing there")
                 if one.is_dir(follow_symlinks=False):
                     folders.append(one.name)
                 else:

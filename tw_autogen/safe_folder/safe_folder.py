@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import secrets
 import stat
@@ -369,8 +370,12 @@ class SafeFolder(Closing):
         with self._parent(name) as (at, last):
             directory_calls.unlink(at, last)
 
-    def remove_tree(self, name: str) -> None:
+    def remove_tree(self, name: str, *, seconds: float = math.inf) -> None:
         """Remove an entry with all below it, however deep; of a link, the link itself.
+
+        Args:
+            name: The entry's.
+            seconds: How long it may take, where code that lives may write.
 
         Raises:
             OSError: something could not be removed; the rest is removed.
@@ -381,7 +386,7 @@ class SafeFolder(Closing):
                 return
             inner = directory_calls.open_to_empty(at, last)
             try:
-                empty(inner)
+                empty(inner, seconds=seconds)
             finally:
                 directory_calls.close(inner)
             directory_calls.rmdir(at, last)
