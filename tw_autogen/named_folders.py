@@ -279,8 +279,8 @@ def step_out_of(folder: Path | str, path: Path | str) -> str:
         if below is None or not lies_in(step, real):
             return target or step
         links += bool(target)
-        if links > _MOST_LINKS:  # a circle, which leads nowhere
-            return ""
+        if links > _MOST_LINKS:  # a circle, or more than a system follows
+            return step
         if target:
             left, step = [*below, *left], real if os.path.isabs(target) else place
         place = step

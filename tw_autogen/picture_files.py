@@ -6,14 +6,17 @@ import base64
 import errno
 import io
 import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tw_autogen.safe_folder import read_unlinked
 from tw_autogen.svg_sanitizer import safe_svg
 
 UNSEEN = "(an image, which this model can't be shown)"
 """Stands for an image in what goes to a model."""
-_LARGEST_BYTES = 5_000_000
+_LARGEST_BYTES, _MOST_PIXELS = 5_000_000, 20_000_000
 _MOST_BYTES = 20_000_000
 """How much the pictures of one answer, notebook or page may take together."""
 _SVG_COUNTS = 4
@@ -46,14 +49,34 @@ def safe_image_url(url: str) -> str:
     if not _DATA.fullmatch(url):
         return ""
     try:
-        from PIL import Image
-
         written = io.BytesIO()
-        with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])), formats=_CONVERTED) as picture:
+        with open_picture(base64.b64decode(url.partition(",")[2]), _CONVERTED) as picture:
             picture.convert("RGBA").save(written, "PNG")
     except Exception:  # noqa: BLE001 - Pillow raises errors of many kinds for a damaged or huge picture
         return ""
     return f"data:image/png;base64,{base64.b64encode(written.getvalue()).decode('ascii')}"
+
+
+@contextmanager
+def open_picture(data: bytes, formats: Sequence[str]) -> Iterator[Any]:
+    """Open a picture with Pillow, which decodes it where it is used.
+
+    Args:
+        data: Its file's; few bytes can stand for very many pixels.
+        formats: Those that it may have.
+
+    Yields:
+        Pillow's image.
+
+    Raises:
+        ValueError: it has more than 20 million pixels. Pillow raises what it likes for what is none.
+    """
+    from PIL import Image
+
+    with Image.open(io.BytesIO(data), formats=formats) as picture:
+        if picture.width * picture.height > _MOST_PIXELS:
+            raise ValueError(f"a picture of {picture.width} x {picture.height} pixels is not decoded")
+        yield picture
 
 
 def is_image_url(url: str) -> bool:

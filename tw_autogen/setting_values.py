@@ -77,13 +77,14 @@ def naming_folder() -> Path | None:
     return _NAMED_IN.get()
 
 
-def _parse_list(key: str, text: str, origin: str) -> list[Any]:
+def _parse_list(key: str, text: str, origin: str, *, of_folder: bool) -> list[Any]:
     """Read a list that is written as text: `a,b`, or `['a', 'b']` as in YAML, JSON and Python.
 
-    A whole path that is there is one thing, also with a comma: `--set kernel.read="$PWD"` means that folder.
+    A whole path that is there is one thing, also with a comma: `--set kernel.read="$PWD"` means that folder. A
+    folder's file has lists for that; where its paths lead is not looked at here.
     """
     text = text.strip()
-    if "," in text and os.path.isabs(text) and os.path.lexists(text):
+    if not of_folder and "," in text and os.path.isabs(text) and os.path.lexists(text):
         return [text]
     if not text.startswith(("[", "(", "{", '"', "'")):
         return [part.strip() for part in text.split(",") if part.strip()]
@@ -111,7 +112,7 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     if isinstance(value, bool) and ("on" if value else "off") in get_args(hint):
         value = "on" if value else "off"  # which YAML takes for a flag
     if isinstance(value, str) and str(hint).startswith("tuple"):
-        value = _parse_list(key, value, setting.origin)
+        value = _parse_list(key, value, setting.origin, of_folder=setting.file is not None)
     elif isinstance(value, str) and str(hint).startswith("collections.abc.Mapping") and value.lstrip().startswith("{"):
         with suppress(yaml.YAMLError, ValueError):  # what is no YAML or JSON, or no day, stays text, and is named below
             value = yaml.safe_load(value)

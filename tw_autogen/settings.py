@@ -435,7 +435,13 @@ class Settings:
             for key, setting in self._file(own):
                 yield key, self._of_folder(key, setting, own)
         elif self._content(taskweaver) is not None:
-            yield from self._taskweaver(meaning_of(dict(_flat(self._mapping(taskweaver))), folder), taskweaver)
+            yield from self._taskweaver(self._meaning_of(taskweaver, folder), taskweaver)
+
+    def _meaning_of(self, file: Path, folder: Path) -> ConfigTranslation:
+        def is_folder(place: Path) -> bool:
+            return (not self._looks_outside and step_out_of(folder, place) != "") or place.is_dir()
+
+        return meaning_of(dict(_flat(self._mapping(file))), folder, is_folder=is_folder)
 
     def _taskweaver(self, config: ConfigTranslation, file: Path) -> Iterator[tuple[str, Setting]]:
         """Yield what TaskWeaver's keys mean here."""
@@ -454,7 +460,7 @@ class Settings:
         """
         written = file, key, repr(setting.value)
         if written not in self._known_values:
-            self._known_values[written] = self._followed(key, setting, file)
+            self._known_values[written] = self._followed(key, dataclasses.replace(setting, file=file), file)
         value = self._known_values[written]
         return dataclasses.replace(setting, value=value, file=file, base=file.parent, written=setting.value)
 
@@ -466,11 +472,10 @@ class Settings:
             if climbs or key in ("plugin.folder", "code_interpreter.policy") and str(value).startswith("~"):
                 value = expanded_path(value, file.parent)
             is_path = key in self._paths or key in _ALSO_PATHS
-            unseen = value and is_path and not self._looks_outside
-            if unseen and any(step_out_of(file.parent, one) for one in texts_of(value)):
+            seen = self._looks_outside or not is_path
+            if not seen and any(step_out_of(file.parent, one) for one in texts_of(value) if one):
                 return value
-            value = climbed_path(value) if is_path else value
-            value = self._role_path(key, value, file.parent)
+            value = climbed_path(value) if is_path else self._role_path(key, value, file.parent)
             if key in self._grants:
                 value = real_path_of(value)
             if key in ("session.role_folder", "session.workspace", "plugin.folder"):
@@ -485,10 +490,9 @@ class Settings:
 
     def _role_path(self, key: str, value: Any, folder: Path) -> Any:
         """Return where the links of a role's path lead, if that is what a setting is; others, and programs, as is."""
-        section, _, rest = key.partition(".")
-        role, _, name = rest.partition(".")
-        is_text = section == ROLE_SECTION and isinstance(value, str) and value != ""
-        if not is_text or key.endswith(PROGRAM_OF_ROLE) or not self._is_role_path(role, name):
+        section, role, name = (*key.split(".", 2), "", "")[:3]
+        is_text = section == ROLE_SECTION and isinstance(value, str) and value != "" and name != PROGRAM_OF_ROLE[1:]
+        if not (is_text and self._is_role_path(role, name)):
             return value
         path = expanded_path(value, folder)
         return value if not self._looks_outside and step_out_of(folder, path) else real_path_of(path)

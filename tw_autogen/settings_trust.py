@@ -24,7 +24,7 @@ MOST_EXAMPLES, MOST_EXAMPLE_BYTES = 25, 256_000
 """Of the examples in a folder that is not trusted: how many count (each is named), and how large they are together."""
 
 _NAME = re.compile(r"[\w.*]{1,64}")
-_MOST_NAMES_CHARS = 2000
+_MOST_NAMES_CHARS, _MOST_ENTRIES = 2000, 20_000
 """Of the modules and functions that a folder which is not trusted allows or refuses."""
 
 
@@ -136,16 +136,24 @@ def lies_inside(value: Any, folder: Path | None) -> bool:
 def leads_out(folder: Path, path: str) -> bool:
     """Return whether a path, or what lies in it if it is a folder, is reached outside of a folder, links followed.
 
+    Folders in it are looked at as well, where plugins and roles may lie, but none of those in them.
+
     Args:
         folder: The folder.
         path: Absolute, or relative to the folder.
     """
     if step_out_of(folder, path):
         return True
-    held: list[Path] = []
+    held = _entries(folder / path)
+    inner = [each for one in held if not one.is_symlink() and one.is_dir() for each in _entries(one)]
+    many = len(held) + len(inner) > _MOST_ENTRIES  # of which not all are looked at
+    return many or any(one.is_symlink() and step_out_of(folder, one) for one in (*held, *inner))
+
+
+def _entries(folder: Path) -> list[Path]:
     with suppress(OSError):  # what is wrong with it is told when it is used
-        held = [one for one in (folder / path).iterdir() if one.is_symlink()]
-    return any(step_out_of(folder, one) for one in held)
+        return list(itertools.islice(folder.iterdir(), _MOST_ENTRIES + 1))
+    return []
 
 
 def examples_inside(value: Any, folder: Path | None, others: tuple[Path, ...]) -> tuple[Path, ...] | None:

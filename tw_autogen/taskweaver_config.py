@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,18 +120,21 @@ class ConfigTranslation:
     ignored: tuple[str, ...]
 
 
-def meaning_of(found: Mapping[str, Any], folder: Path) -> ConfigTranslation:
+def meaning_of(
+    found: Mapping[str, Any], folder: Path, *, is_folder: Callable[[Path], bool] = Path.is_dir
+) -> ConfigTranslation:
     """Return what TaskWeaver's keys mean here.
 
     Args:
         found: Dotted keys and values, as the file holds them.
         folder: The project's.
+        is_folder: Returns whether a folder of lessons is there.
     """
     found = {key: value for key, value in found.items() if _SAYS_NOTHING.get(key) != value or value is None}
     said = found.get("session.roles")
     roles = [said] if isinstance(said, str) else said if isinstance(said, list) else []
     ours = {key: meant for key in found if (meant := _meant(key, roles)) and _has_meaning(key, found)}
-    together, used = _together(found, folder)
+    together, used = _together(found, folder, is_folder)
     values = (*_values(found, ours, roles, folder), *together)
     return ConfigTranslation(values, tuple(sorted(found.keys() - ours.keys() - used)))
 
@@ -145,7 +148,9 @@ def remedies(ignored: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{key}: {_REMEDIES[key]}" for key in ignored if key in _REMEDIES)
 
 
-def _together(found: Mapping[str, Any], folder: Path) -> tuple[list[Meant], set[str]]:
+def _together(
+    found: Mapping[str, Any], folder: Path, is_folder: Callable[[Path], bool]
+) -> tuple[list[Meant], set[str]]:
     """Return what several keys mean together, and these keys: models by alias, lessons, compression."""
     meant: list[Meant] = []
     used: set[str] = set()
@@ -160,7 +165,7 @@ def _together(found: Mapping[str, Any], folder: Path) -> tuple[list[Meant], set[
             used |= {key, _LLMS}
     for role in _EXPERIENCE:
         place = _placed(found.get(f"{role}.experience_dir") or "experience", folder)
-        if found.get(f"{role}.use_experience") is True and isinstance(place, str | Path) and (folder / place).is_dir():
+        if found.get(f"{role}.use_experience") is True and isinstance(place, str | Path) and is_folder(folder / place):
             meant.append(Meant("recall.experience", str(folder / place), f"{role}.use_experience"))
             used |= {f"{role}.use_experience", f"{role}.experience_dir"} & found.keys()
     compressed = [found[key] for key in _COMPRESSION if key in found]

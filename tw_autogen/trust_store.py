@@ -359,6 +359,9 @@ class BytecodeCaches(enum.Enum):
     every = "every"
 
 
+_INSTALLED = {"site-packages", "dist-packages"}
+
+
 def code_files(
     folders: Iterable[Path],
     *,
@@ -398,7 +401,7 @@ def code_files(
             every = (
                 caches is BytecodeCaches.every
                 or caches is BytecodeCaches.own
-                and f"-packages{os.sep}" not in place[len(folder) :]
+                and not _INSTALLED & {*place[len(folder) :].split(os.sep)}
             )
             count += len(inner) + len(names)
             if count > _MOST_FILES:

@@ -37,6 +37,7 @@ from tw_autogen.named_folders import code_writable_symlink, private_reason, step
 from tw_autogen.private_files import lies_in
 from tw_autogen.python_source import python_lines
 from tw_autogen.safe_folder import walk_links
+from tw_autogen.setting_values import climbed_path
 from tw_autogen.settings_trust import Trust
 from tw_autogen.trust_store import (
     MODEL_SUFFIXES,
@@ -105,7 +106,7 @@ class TrustedFiles:
         resolved: dict[str, str] = {}
         real_folder = functools.lru_cache(maxsize=None)(os.path.realpath)
         for path in sorted(set(files)):
-            place = os.path.abspath(path)
+            place = os.path.abspath(climbed_path(str(path)))  # `..` goes up from where a link before it leads
             real = os.path.join(real_folder(os.path.dirname(place)), path.name)
             real = os.path.realpath(real) if os.path.islink(real) else real
             if place in known:
@@ -116,7 +117,7 @@ class TrustedFiles:
             left -= size
             digests[place] = digest
             resolved[real] = digest if resolved.get(real, digest) == digest else _UNREADABLE  # it changes meanwhile
-            whole.update(os.fsencode(os.path.relpath(path, folder)) + b"\0" + digests[place].encode() + b"\n")
+            whole.update(os.fsencode(os.path.relpath(place, folder)) + b"\0" + digests[place].encode() + b"\n")
         walked = {os.path.abspath(path): os.path.realpath(path) for path in folders}
         for one, real in walked.items():  # by the folder's other name too, links below it not followed
             below = {real + place[len(one) :]: digest for place, digest in digests.items() if lies_in(place, one)}
@@ -469,7 +470,7 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
     files = _files_for(names)
     if files is None:
         below = [(one, folder) for one in names for folder in tuple(_NAMED) if lies_in(one, folder)]
-        if not os.path.isdir(entry) or not any("-packages" not in one[len(folder) :] for one, folder in below):
+        if not os.path.isdir(entry) or not any(not _is_installed(one, folder) for one, folder in below):
             raise ImportError("no folder of which modules are compared", path=entry)
         extensions, sources, compiled = kinds
         usual = (machinery.ExtensionFileLoader, extensions), (SourceLoader, sources)
@@ -479,6 +480,12 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
     loaders = (_ExtensionLoader, SourceLoader, _CompiledLoader)
     details = [(functools.partial(loader, files=files), kind) for loader, kind in zip(loaders, kinds, strict=True)]
     return machinery.FileFinder(entry, *details)  # type: ignore[arg-type]  # it calls what makes a loader
+
+
+def _is_installed(path: str, folder: str) -> bool:
+    """Return whether a path lies with installed packages that this process imports from, themselves in a folder."""
+    places = (os.path.abspath(one) for one in sys.path if one.endswith("-packages"))
+    return any(lies_in(path, one) and lies_in(one, folder) for one in places)
 
 
 def _digest(path: Path, left_bytes: int) -> tuple[str, int]:

@@ -60,8 +60,14 @@ class Browser:
         self._seconds = seconds
         self._gate = gate
         self.broken = False
-        found = filter(None, map(shutil.which, _NAMES))  # a relative one lies in the current folder, which is anybody's
-        path = executable or next(filter(os.path.isabs, found), "")
+        word = "" if os.path.dirname(executable) else executable
+        found = filter(None, map(shutil.which, (word,) if word else _NAMES))
+        on_path = next(
+            filter(os.path.isabs, found), ""
+        )  # a relative one lies in the current folder, which is anybody's
+        if word and not on_path:
+            raise FileNotFoundError(f"role.web_explorer.executable: there is no {word} on the PATH; name its path")
+        path = on_path if word or not executable else executable
         self._playwright: Any = None
         self._browser: Any = None
         self._page: Any = None

@@ -116,6 +116,20 @@ def test_the_browser_that_a_project_names_is_the_one_that_was_looked_at(here, tm
     assert role._settings.executable == str(project / "chrome")
 
 
+@pytest.mark.parametrize("name", ["TW_AUTOGEN_ROLE_WEB_EXPLORER_EXECUTABLE", ""])
+def test_a_program_that_is_named_by_a_word_is_none_of_the_current_folder(here, name):
+    pytest.importorskip("playwright", reason="needs the extra `web`")
+    write(here, **{"chrome": "1"})
+    key = "role.web_explorer.executable"
+    settings = read_settings({} if name else {key: "chrome"}, environ={name: "chrome"} if name else {})
+    spec = find_role("web_explorer")
+    role = spec.make(
+        lambda: ScriptedModel([]), given=lambda keys: settings.of_role("web_explorer", keys), distrusted=here
+    )
+
+    assert role._settings.executable == "chrome"
+
+
 TRUSTED = {
     "command_line": {"approval": "always"},
     "image_reader": {"urls": True},

@@ -256,7 +256,7 @@ def test_a_path_over_no_link_is_shown_as_it_is(here, path):
     (here / "manuals").mkdir()
     write(here, **{SETTINGS: {"role.manual_reader.folder": path}})
 
-    assert "link" not in review_folder().wants[0].does
+    assert "a link to" not in review_folder().wants[0].does
 
 
 @pytest.fixture(params=["kernel.read", "kernel.write", "session.user_folder"])

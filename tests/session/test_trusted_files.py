@@ -365,3 +365,18 @@ def test_what_git_and_sessions_keep_is_no_program(tmp_path, suffixes, left):
     found = code_files([tmp_path], suffixes=suffixes)
 
     assert sorted(one.relative_to(tmp_path).as_posix() for one in found) == left
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+def test_a_path_up_from_where_a_link_leads_is_hashed_as_the_system_has_it(tmp_path):
+    write(tmp_path, **{"tw_autogen.yaml": "", "far/inner/x.txt": "", "far/tw_autogen.yaml": "program"})
+    (tmp_path / "lz").symlink_to("far/inner")
+    named = tmp_path / "lz/../tw_autogen.yaml"
+
+    before = TrustedFiles.hashed(tmp_path, [named], contents={tmp_path / "tw_autogen.yaml": b""})
+    (tmp_path / "far/tw_autogen.yaml").write_text("another program")
+    after = TrustedFiles.hashed(tmp_path, [named], contents={tmp_path / "tw_autogen.yaml": b""})
+
+    assert before.sha256 != after.sha256
+    assert before.holds(tmp_path / "far/tw_autogen.yaml")
+    assert not before.holds(tmp_path / "tw_autogen.yaml")

@@ -23,6 +23,7 @@ from tw_autogen.cli.user_path import UserPath
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.named_folders import step_out_of
 from tw_autogen.plugin import (
     Flaw,
     HostPlugin,
@@ -74,7 +75,14 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -
     settings = read_settings_and_warn(Options(project=project))
     folder = _plugin_folder(project, settings)
     python = settings.read("kernel", KernelSettings).python
-    found = listed_plugins(folder, paths, used=project is not None or is_project(Path()), python=python)
+    distrusted = Path.cwd() if project is None and settings.trust is Trust.none else None
+    found = listed_plugins(
+        folder,
+        paths,
+        used=project is not None or is_project(Path()),
+        python=python,
+        unseen=lambda path: distrusted is not None and step_out_of(distrusted, path) != "",
+    )
     if as_json:
         click.echo(json.dumps({"schema_version": 1, "plugins": [one.to_dict() for one in found]}, indent=2))
         return
@@ -114,9 +122,11 @@ def check(
     settings = read_settings_and_warn(options)
     trusted = project is not None or settings.trust is Trust.full
     own = _plugin_folder(project, settings)
-    files = files_of_plugins(plugins, own if trusted else None) if plugins else plugin_files(own or (project or Path()))
     if not plugins and not trusted:
+        if own is None:
+            plugin_files(Path())  # which says so where there are none
         raise ConfigError("the plugins of this folder would be loaded, and it is not trusted; name it with -C .")
+    files = files_of_plugins(plugins, own if trusted else None) if plugins else plugin_files(own or (project or Path()))
     if project and not plugins and own is None and (project / settings.read("plugin", PluginSettings).folder).is_dir():
         raise ConfigError("the plugins of this folder lie elsewhere; name them, or trust the folder with --trust")
     with compared_with(settings.files, only=not plugins), ImportGuards(settings.files):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,12 @@ class Listed:
 
 
 def listed_plugins(
-    project: Path | None, paths: Sequence[Path], *, used: bool = True, python: str = sys.executable
+    project: Path | None,
+    paths: Sequence[Path],
+    *,
+    used: bool = True,
+    python: str = sys.executable,
+    unseen: Callable[[Path], bool] = lambda path: False,
 ) -> list[Listed]:
     """List all plugins that can be named here.
 
@@ -73,6 +78,7 @@ def listed_plugins(
         paths: Files and folders of more.
         used: A run takes the project's by itself.
         python: The interpreter of kernels.
+        unseen: As of `read_folder`, for the project's.
 
     Raises:
         ConfigError: a path holds no plugins, or two packages bring the same name.
@@ -85,7 +91,7 @@ def listed_plugins(
         except ConfigError as error:
             found.append(Listed(point.name, "installed", problem=str(error)))
     if project is not None:
-        found += _each(read_folder(project), "project" if used else "folder", python)
+        found += _each(read_folder(project, unseen=unseen), "project" if used else "folder", python)
     for path in paths:
         found += _each(read_folder(path) if path.is_dir() else read_file(path), "path", python)
     return found

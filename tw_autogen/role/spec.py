@@ -21,6 +21,7 @@ from tw_autogen.role.role import Role
 from tw_autogen.role.role_source import as_role, line_in, load_source
 from tw_autogen.setting_values import Setting, fit_setting
 from tw_autogen.settings import ROLE_SECTION
+from tw_autogen.settings_trust import PROGRAM_OF_ROLE
 
 _log = logging.getLogger(__name__)
 
@@ -189,6 +190,8 @@ class RoleSpec:
         """
         if not isinstance(setting.value, str) or not setting.value:
             return setting
+        if f".{key}" == PROGRAM_OF_ROLE and not any(sign in setting.value for sign in "/\\~"):
+            return setting  # a word is a program that is found on PATH
         path = Path(setting.value).expanduser()
         try:
             real = named_folder(path, distrusted=distrusted)

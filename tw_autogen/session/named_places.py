@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
 from tw_autogen.safe_folder import walk_links
-from tw_autogen.setting_values import Setting, texts_of
+from tw_autogen.setting_values import Setting, climbed_path, texts_of
 from tw_autogen.settings import FolderSetting
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE
 from tw_autogen.trust_store import (
@@ -150,7 +150,7 @@ class NamedPlaces:
         """
         if server.transport != "stdio":
             return
-        start = Path(server.cwd)
+        start = Path(climbed_path(server.cwd))  # as the system goes up over links
         here = _path_in(folder)
         found = [os.path.join(part, word) for part in here for word in (server.command, *server.args)]
         named = [part for text in server.env.values() for part in text.split(os.pathsep)]

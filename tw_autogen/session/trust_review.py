@@ -331,7 +331,8 @@ class Review:
             yield Want("plugins", f"Python in {names}: {where}", names, starts=True)
         for spec in specs:
             if spec.runs_in == "host":
-                name, place = visible_line(spec.name), _relative(spec.source(), self.folder)
+                name = visible_line(spec.name)
+                place = _relative(spec.source(), self.folder, looks_outside=self.looks_outside)
                 brief = f"{name} outside the sandbox"
                 yield Want("plugins", f"{name}: Python in {place}, {_HERE}", brief, starts=True)
         if read.left_out:
@@ -586,9 +587,9 @@ def _below(path: Path, folder: Path) -> str:
     return visible_line(str(path.relative_to(folder) if path.is_relative_to(folder) else path))
 
 
-def _relative(path: Path, folder: Path) -> str:
+def _relative(path: Path, folder: Path, *, looks_outside: bool = True) -> str:
     """Return a path as seen from a folder; one that links lead out of it, with where they lead."""
     if not path.is_relative_to(folder):
         return visible_line(str(path))
-    out = path_out_of(folder, str(path))
+    out = path_out_of(folder, str(path)) if looks_outside else step_out_of(folder, path)
     return visible_line(f"{path.relative_to(folder)}{f' -> {out}' if out else ''}")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import base64
 import inspect
-import io
 import re
 import threading
 from collections.abc import Callable
 from typing import Any
 
-import PIL.Image
 from autogen_core import CancellationToken, FunctionCall, Image
 from autogen_core.models import (
     AssistantMessage,
@@ -33,7 +31,7 @@ from tw_autogen.model import (
     Usage,
     run_abandonable,
 )
-from tw_autogen.picture_files import UNSEEN
+from tw_autogen.picture_files import UNSEEN, open_picture
 
 _PICTURE = re.compile(r"data:image/(?:png|jpe?g|gif|webp);base64")
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
@@ -142,7 +140,7 @@ def _image(url: str) -> Image | str:
     if not _PICTURE.fullmatch(begin):
         return UNSEEN
     try:
-        with PIL.Image.open(io.BytesIO(base64.b64decode(data)), formats=_FORMATS) as picture:
+        with open_picture(base64.b64decode(data), _FORMATS) as picture:
             return Image.from_pil(picture)
     except Exception:  # noqa: BLE001 - Pillow raises errors of many kinds for a damaged or huge picture
         return UNSEEN
