@@ -107,7 +107,8 @@ def test_a_path_of_a_roles_setting_begins_at_the_file_that_names_it(here, tmp_pa
 def test_the_browser_that_a_project_names_is_the_one_that_was_looked_at(here, tmp_path):
     pytest.importorskip("playwright", reason="needs the extra `web`")
     project = tmp_path / "project"
-    write(project, {SETTINGS: {"role.web_explorer.executable": "./chrome"}, "chrome": "1"})
+    own = {"role.web_explorer.executable": "./chrome", "role.web_explorer.no_sandbox": True}  # for root
+    write(project, {SETTINGS: own, "chrome": "1"})
     settings = read_settings(project=project, trust=True)
     assert settings.trust is Trust.full
     spec = find_role("web_explorer")
@@ -121,7 +122,8 @@ def test_a_program_that_is_named_by_a_word_is_none_of_the_current_folder(here, n
     pytest.importorskip("playwright", reason="needs the extra `web`")
     write(here, **{"chrome": "1"})
     key = "role.web_explorer.executable"
-    settings = read_settings({} if name else {key: "chrome"}, environ={name: "chrome"} if name else {})
+    said = {"role.web_explorer.no_sandbox": True, **({} if name else {key: "chrome"})}
+    settings = read_settings(said, environ={name: "chrome"} if name else {})
     spec = find_role("web_explorer")
     role = spec.make(
         lambda: ScriptedModel([]), given=lambda keys: settings.of_role("web_explorer", keys), distrusted=here
