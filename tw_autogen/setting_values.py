@@ -93,9 +93,7 @@ def _parse_list(key: str, text: str, origin: str, *, of_folder: bool) -> list[An
         with suppress(yaml.YAMLError, RecursionError):
             found = yaml.load(text, yaml.BaseLoader)  # makes nothing but texts, lists and mappings
     if not isinstance(found, list):
-        raise SettingsError(
-            f"{origin}: {key}: no list: {reprlib.repr(text)}; write a,b or ['a', 'b']", key=key, origin=origin
-        )
+        raise SettingsError(f"{origin}: {key}: no list: {text[:200]}; write a,b or ['a', 'b']", key=key, origin=origin)
     return found
 
 

@@ -19,9 +19,11 @@ from tests.session.written_files import write
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, PluginLoadError, TwAutogenError
 from tw_autogen.plugin.host_plugin import HostPlugin
+from tw_autogen.plugin.mcp import McpServer
 from tw_autogen.plugin.plugin_finder import check_source
 from tw_autogen.plugin.spec import read_spec
 from tw_autogen.session import read_settings, review_folder
+from tw_autogen.session.named_places import files_of_setting, server_files
 from tw_autogen.session.settings_sources import SECTIONS
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
@@ -380,3 +382,15 @@ def test_a_path_up_from_where_a_link_leads_is_hashed_as_the_system_has_it(tmp_pa
     assert before.sha256 != after.sha256
     assert before.holds(tmp_path / "far/tw_autogen.yaml")
     assert not before.holds(tmp_path / "tw_autogen.yaml")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+def test_a_program_and_a_servers_folder_up_from_where_a_link_leads_are_hashed_where_they_lie(tmp_path):
+    write(
+        tmp_path, **{"far/inner/x.txt": "", "far/tool": "#!/bin/sh", "tool": "name: a", "far/srv.py": "", "srv.py": ""}
+    )
+    (tmp_path / "lz").symlink_to("far/inner")
+    server = McpServer("notes", command="python", args=("-m", "srv"), cwd="lz/..")
+
+    assert set(files_of_setting("role.runner.executable", "./lz/../tool", tmp_path)) == {tmp_path / "far/tool"}
+    assert tmp_path / "far/srv.py" in set(server_files([server], tmp_path))

@@ -397,7 +397,7 @@ def _meant(text: str, base: Path) -> list[Path]:
     for path in found:
         if _is_of_process(path):
             raise ConfigError(f"{text}: a path over /proc may be another file for each process; name the file itself")
-    return found
+    return [Path(climbed_path(str(one))) for one in found]  # as the system goes up over links
 
 
 def _is_of_process(path: Path) -> bool:
