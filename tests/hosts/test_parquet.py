@@ -255,3 +255,15 @@ def test_what_the_file_tells_pandas_may_be_anything(said):
     parquet.write_table(pa.table({"n": [1]}).replace_schema_metadata({b"pandas": said.encode()}), sink)
 
     assert read_parquet(sink).equals(pd.DataFrame({"n": [1]}))
+
+
+@pytest.mark.parametrize(("rows", "levels"), [(100, 2), (20_000, 1)])
+def test_labels_of_several_levels_come_back_of_few_rows(rows, levels):
+    frame = pd.DataFrame({"a": range(rows), "b": range(rows), "n": range(rows)}).set_index(["a", "b"])
+    sink = io.BytesIO()
+    frame.to_parquet(sink)
+
+    read = read_parquet(sink)
+
+    assert read.index.nlevels == levels
+    assert read.n.tolist() == list(range(rows))

@@ -117,13 +117,15 @@ def test_the_browser_that_a_project_names_is_the_one_that_was_looked_at(here, tm
     assert role._settings.executable == str(project / "chrome")
 
 
-@pytest.mark.parametrize("name", ["TW_AUTOGEN_ROLE_WEB_EXPLORER_EXECUTABLE", ""])
+@pytest.mark.parametrize("name", ["TW_AUTOGEN_ROLE_WEB_EXPLORER_EXECUTABLE", "file", ""])
 def test_a_program_that_is_named_by_a_word_is_none_of_the_current_folder(here, name):
     pytest.importorskip("playwright", reason="needs the extra `web`")
     write(here, **{"chrome": "1"})
     key = "role.web_explorer.executable"
+    write(here, **({SETTINGS: {key: "chrome"}} if name == "file" else {}))
     said = {"role.web_explorer.no_sandbox": True, **({} if name else {key: "chrome"})}
-    settings = read_settings(said, environ={name: "chrome"} if name else {})
+    environ = {name: "chrome"} if name.isupper() else {}
+    settings = read_settings(said, environ=environ, trust=name == "file")
     spec = find_role("web_explorer")
     role = spec.make(
         lambda: ScriptedModel([]), given=lambda keys: settings.of_role("web_explorer", keys), distrusted=here

@@ -160,7 +160,7 @@ class RoleSpec:
             if one.name in given and one.metadata.get("folder") == "trusted" and not given[one.name].trusted:
                 words = f"left out, since the folder is not trusted; {_TRUST_IT}"
                 _log.warning(f"%s of %s: {words}", self._key(one.name), given.pop(one.name).origin)
-            if one.name in given and one.name in paths:
+            if one.name in given and one.name in paths and not _is_program_word(one.name, given[one.name].value):
                 given[one.name] = self._placed(one.name, _beside(given[one.name]), distrusted)
             if one.name in given and "server" in one.metadata:
                 self._withhold(given, one.name, one.metadata["server"])
@@ -190,8 +190,6 @@ class RoleSpec:
         """
         if not isinstance(setting.value, str) or not setting.value:
             return setting
-        if f".{key}" == PROGRAM_OF_ROLE and not any(sign in setting.value for sign in "/\\~"):
-            return setting  # a word is a program that is found on PATH
         path = Path(setting.value).expanduser()
         try:
             real = named_folder(path, distrusted=distrusted)
@@ -295,3 +293,8 @@ def check_entry(plain: Mapping[str, Any], texts: Iterable[str], path: Path) -> N
             raise RoleSpecError(f"`{key}` is missing or no text", path=path)
     if not plain["alias"].isidentifier():
         raise RoleSpecError(f"`alias` must be a plain name without spaces, not {plain['alias']!r}", path=path)
+
+
+def _is_program_word(key: str, value: Any) -> bool:
+    """Return whether a setting names a program by a word, which is looked for on the PATH, and is no path."""
+    return f".{key}" == PROGRAM_OF_ROLE and isinstance(value, str) and not any(sign in value for sign in "/\\~")

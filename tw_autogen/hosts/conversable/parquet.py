@@ -27,7 +27,7 @@ _DEEPEST = 8
 _TAIL_BYTES = 8
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
 _INTEGERS = (4, 5, 6)
-_TYPE, _LONGEST_LABEL = re.compile(r"[A-Za-z]{1,20}\d{0,2}(\[[\w ,:/+-]{0,60}\])?"), 1000
+_TYPE, _LONGEST_LABEL, _MOST_LABELS = re.compile(r"[A-Za-z]{1,20}\d{0,2}(\[[\w ,:/+-]{0,60}\])?"), 1000, 10_000
 _ZONE_FILE = "dateutil"
 """Begins a zone that pandas takes for the path of a file."""
 _UNCOMPRESSED, _COMPRESSED = (2,), (3,)
@@ -118,26 +118,30 @@ def _frame(table: Any) -> Any:
         if _ZONE_FILE in str(kind):
             raise ValueError(f"the table has a time zone that is no name of the IANA database: {str(kind)[:200]}")
     try:
-        if _is_ordinary(table.schema.pandas_metadata or {}):
+        if _is_ordinary(table.schema.pandas_metadata or {}, table.num_rows):
             return table.to_pandas()
     except Exception:  # noqa: BLE001 - anybody may have written it, and pyarrow raises what it likes then
         pass
     return table.replace_schema_metadata(None).to_pandas()
 
 
-def _is_ordinary(said: Any) -> bool:
+def _is_ordinary(said: Any, rows: int) -> bool:
     """Return whether what a file says for pandas names no file, and no type or label of any size.
 
     Labels become such a type, and where they have several levels each is parsed as Python, as often as it is named.
+    Labels of many rows on several levels are counted by pandas, whose hashes can be chosen to be one.
     """
+    levels = sum(isinstance(one, str) for one in said.get("index_columns", ()))
     types = [
         one[name]
         for place in ("columns", "column_indexes")
         for one in said.get(place, ())
         for name in ("numpy_type", "pandas_type")
     ]
-    return all(map(_TYPE.fullmatch, types)) and not any(
-        len(one) > _LONGEST_LABEL or _ZONE_FILE in one.lower() for one in texts_of(said)
+    return (
+        all(map(_TYPE.fullmatch, types))
+        and (levels < 2 or rows <= _MOST_LABELS)
+        and not any(len(one) > _LONGEST_LABEL or _ZONE_FILE in one.lower() for one in texts_of(said))
     )
 
 

@@ -64,7 +64,7 @@ def _read_csv(file: BinaryIO) -> Any:
 
 def _check_csv(file: BinaryIO) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")
-    rows = fields = widest = chars = 0
+    rows = fields = first = widest = chars = 0
 
     def lines() -> Iterator[str]:
         nonlocal chars
@@ -81,8 +81,11 @@ def _check_csv(file: BinaryIO) -> None:
             fields += len(record)
             if fields > _MOST_VALUES:
                 raise ValueError(f"the table has more than {_MOST_VALUES} values, which a tool takes at most")
+            first = first or len(record)
             widest = max(widest, len(record))
             _check_size(widest, cells=rows * widest - fields)  # those that are not in the file
+            if rows == 2 and len(record) > first + 1:  # of which pandas makes labels of several levels
+                raise ValueError(f"the first row has {len(record)} values, and the header {first} names")
     except csv.Error as error:
         raise ValueError(str(error)) from error
     finally:
