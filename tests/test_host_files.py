@@ -106,7 +106,6 @@ READ = {
     "tw_autogen/shipped_folders.py": "the package's own files",
     "tw_autogen/sqlite_reader.py": "opens a private copy, or a database that the user names, in a process of its own",
     "tw_autogen/hosts/partner_conversation.py": "asks whether files that the user hands over are there",
-    "tw_autogen/taskweaver_config.py": "the user's project",
 }
 """Modules that read by path: whose files these are."""
 WRITTEN = {
