@@ -319,5 +319,8 @@ def path_out_of(folder: Path, value: object) -> str:
     plain = "://" in value or os.sep not in value and not value.startswith("~")
     if plain and not os.path.lexists(path):  # an address, or a word
         return ""
-    real = os.path.realpath(path)
+    try:
+        real = os.path.realpath(path)
+    except OSError:  # a link on the way may not be read, as those of /proc: nobody knows where it leads
+        return path
     return "" if Path(real).is_relative_to(folder.resolve()) else real

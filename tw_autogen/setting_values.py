@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -179,6 +180,10 @@ def real_path_of(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return list(map(real_path_of, value))
     return os.path.realpath(value) if value else value
+
+
+NO_TEXT = re.compile("[\0\ud800-\udfff]")
+"""What no path, variable or prompt takes: a NUL, and half of a surrogate pair."""
 
 
 def texts_of(value: Any) -> Iterator[str]:

@@ -32,7 +32,6 @@ import dataclasses
 import difflib
 import functools
 import os
-import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -44,6 +43,7 @@ from tw_autogen.errors import ConfigError, SettingsError, nearest
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.named_folders import step_out_of
 from tw_autogen.setting_values import (
+    NO_TEXT,
     Setting,
     climbed_path,
     expanded_path,
@@ -86,7 +86,6 @@ VARIABLE_SUFFIX = "_env"
 _ALSO_PATHS = ("kernel.python", "plugin.folder", "session.roles")
 _OF_CURRENT_FOLDER = ("session.workspace", "session.role_folder", "session.user_folder")
 """Paths that the user's file may mean for whatever folder is the current one."""
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _MOST_PROMPT_CHARS = 4000
 """Of a text for prompts in a folder that nobody trusts."""
 
@@ -491,8 +490,8 @@ class Settings:
     def _role_path(self, key: str, value: Any, folder: Path) -> Any:
         """Return where the links of a role's path lead, if that is what a setting is; others, and programs, as is."""
         section, role, name = (*key.split(".", 2), "", "")[:3]
-        is_text = section == ROLE_SECTION and isinstance(value, str) and value != "" and name != PROGRAM_OF_ROLE[1:]
-        if not (is_text and self._is_role_path(role, name)):
+        is_text = section == ROLE_SECTION and isinstance(value, str) and value != ""
+        if not is_text or key.endswith(PROGRAM_OF_ROLE) or not self._is_role_path(role, name):
             return value
         path = expanded_path(value, folder)
         return value if not self._looks_outside and step_out_of(folder, path) else real_path_of(path)
@@ -570,7 +569,7 @@ class Settings:
             return {}
         if not isinstance(plain, Mapping):
             raise ConfigError(f"{path}: expected keys and values, found {type(plain).__name__}")
-        if odd := next((key for key, value in _flat(plain) if any(map(_NO_TEXT.search, texts_of([key, value])))), None):
+        if odd := next((key for key, value in _flat(plain) if any(map(NO_TEXT.search, texts_of([key, value])))), None):
             raise ConfigError(f"{path}: {reprlib.repr(odd)} holds a NUL or half of a surrogate pair")
         return plain
 

@@ -24,7 +24,9 @@ MOST_EXAMPLES, MOST_EXAMPLE_BYTES = 25, 256_000
 """Of the examples in a folder that is not trusted: how many count (each is named), and how large they are together."""
 
 _NAME = re.compile(r"[\w.*]{1,64}")
-_MOST_NAMES_CHARS, _MOST_ENTRIES = 2000, 20_000
+_MOST_ENTRIES = 20_000
+"""Of a folder that a setting names, and those in it, which are looked at for links."""
+_MOST_NAMES_CHARS = 2000
 """Of the modules and functions that a folder which is not trusted allows or refuses."""
 
 

@@ -62,9 +62,8 @@ class Browser:
         self.broken = False
         word = "" if os.path.dirname(executable) else executable
         found = filter(None, map(shutil.which, (word,) if word else _NAMES))
-        on_path = next(
-            filter(os.path.isabs, found), ""
-        )  # a relative one lies in the current folder, which is anybody's
+        # a relative one lies in the current folder, which is anybody's
+        on_path = next(filter(os.path.isabs, found), "")
         if word and not on_path:
             raise FileNotFoundError(f"role.web_explorer.executable: there is no {word} on the PATH; name its path")
         path = on_path if word or not executable else executable

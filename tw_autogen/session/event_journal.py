@@ -116,9 +116,8 @@ class Journal(Closing):
 
     def _append(self, event: Event) -> None:
         with self._lock:
-            if (
-                self._file.closed or os.getpid() != self._process
-            ):  # late, such as of an abandoned model call; or a fork's
+            # It comes late, such as from an abandoned model call, or from a fork of the process.
+            if self._file.closed or os.getpid() != self._process:
                 return
             try:
                 self._write_line(event)

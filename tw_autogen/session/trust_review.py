@@ -30,8 +30,9 @@ from tw_autogen.session.project import (
     roles_inside,
     settings_files,
 )
+from tw_autogen.session.server_words import UNREADABLE
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.trust_wants import PROGRAMS, UNREADABLE, Want, rank, wants_of
+from tw_autogen.session.trust_wants import PROGRAMS, Want, rank, wants_of
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE, Trust
 from tw_autogen.trust_store import TrustStore

@@ -13,12 +13,10 @@ from tw_autogen.named_folders import step_out_of
 from tw_autogen.private_files import lies_in
 from tw_autogen.recall import example_paths
 from tw_autogen.session.named_places import which_below
-from tw_autogen.session.server_words import UNREADABLE, server_lines
+from tw_autogen.session.server_words import server_lines
 from tw_autogen.setting_values import texts_of
 from tw_autogen.settings import ROLE_SECTION, VARIABLE_SUFFIX, FolderSetting
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE
-
-__all__ = ["PROGRAMS", "UNREADABLE", "Want", "rank", "wants_of"]
 
 PROGRAMS = ("kernel.python", "plugin.mcp_servers")
 _STARTING = ("kernel.python", "kernel.preload", "kernel.sandbox", "embedding.folder", "session.roles")

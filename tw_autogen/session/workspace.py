@@ -183,15 +183,20 @@ def _last_session(workspace: Path) -> Path:
     """
     try:
         with _opened(workspace) as opened:
-            past = (_past_of(opened, sized=False, made_here=made_here) for made_here in (True, False))
-            for one in itertools.chain.from_iterable(past):
+            last = None
+            for one in _past_of(opened, sized=False):
                 if _first_question(opened, one.id):
-                    if one.is_open:
-                        raise ConfigError(
-                            f"the last session here, {one.id}, is open in another process; close it there first, or "
-                            "name another one with --resume"
-                        )
-                    return _real_folder(opened, one.id)
+                    own = _made_here(opened, one.id)
+                    last = one if own else last or one
+                    if own:
+                        break
+            if last and last.is_open:
+                raise ConfigError(
+                    f"the last session here, {last.id}, is open in another process; close it there first, or "
+                    "name another one with --resume"
+                )
+            if last:
+                return _real_folder(opened, last.id)
     except OSError:
         pass
     raise ConfigError(f"no session of this user's to resume in {workspace}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from tw_autogen.errors import ConfigError, did_you_mean, nearest
 from tw_autogen.named_folders import checked_path
+from tw_autogen.setting_values import NO_TEXT, texts_of
 from tw_autogen.trusted_files import decode_settings, read_settings_bytes
 
 McpWanted = Path | str | Mapping[str, Any]
@@ -35,7 +36,6 @@ _WRAPPERS = ("mcpServers", "servers")
 _VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
 _REFERENCE = re.compile(r"\$\{[^}]*(?P<end>\})?")
 _ALIKE = 0.85
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str] | Non
         if key not in _KEYS and (meant := did_you_mean(str(key), _KEYS, cutoff=_ALIKE)):
             raise ConfigError(f"{where}: unknown key {key!r}{meant}")
     for key in _KEYS:
-        if any(map(_NO_TEXT.search, _texts_of([name, plain.get(key)]))):
+        if any(map(NO_TEXT.search, texts_of([name, plain.get(key)]))):
             raise ConfigError(f"{where}: {key}: a NUL or half of a surrogate pair, which no program takes; remove it")
     given = {key: _filled(plain[key], f"{where}: {key}", environ) for key in _KEYS if plain.get(key) is not None}
     _check_types(given, where)
@@ -203,14 +203,6 @@ def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str] | Non
 def _from_home(path: str) -> str:
     """Return a path with the home folder in place of `~`: the one place where that is done for a server."""
     return os.path.expanduser(path) if path == "~" or path.startswith(("~/", f"~{os.sep}")) else path
-
-
-def _texts_of(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list | tuple):
-        for one in (*value, *value.values()) if isinstance(value, Mapping) else value:
-            yield from _texts_of(one)
 
 
 def _kind(given: Mapping[str, Any]) -> str:
