@@ -172,7 +172,7 @@ def _told(words: str) -> ValueError:
     if "authoriz" in words or "prohibited" in words or "one statement at a time" in words:
         return Refused(words)
     if "too big" in words:
-        return QueryFailed(f"a value is larger than a whole result may be; {_LESS}")
+        return QueryFailed(f"a row is larger than a whole result may be; {_LESS}")
     return QueryFailed(words)
 
 

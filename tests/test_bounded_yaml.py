@@ -84,3 +84,39 @@ def test_many_nested_brackets_take_linear_time(cpu_seconds):
     with pytest.raises(yaml.YAMLError):
         bounded_yaml.load(f"x: {'[' * 250}{text}{']' * 250}")
     assert cpu_seconds() - started < 5
+
+
+LONG = {
+    "a list of keys": "- a: b\n  c: [d, e]\n" * 50_000,
+    "keys": "".join(f"key {number}: {{a: b}}\n" for number in range(400)) + "text: '" + "x " * 500_000 + "'\n",
+    "numbers": "- 1.5\n- 2024-01-01\n" * 50_000,
+}
+
+
+def test_a_long_document_with_an_error_at_its_end_takes_no_minutes(cpu_seconds):
+    started = cpu_seconds()
+
+    with pytest.raises(yaml.YAMLError) as raised:
+        bounded_yaml.load("- a\n" * 500_000 + "]\n", enforce_limit=False)
+    assert bounded_yaml.problem_of(raised.value)[1] == 500_001
+    assert cpu_seconds() - started < 15
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_a_long_document_takes_as_long_as_libyaml_does(text, cpu_seconds):
+    started = cpu_seconds()
+    expected = yaml.load(text, yaml.CSafeLoader)
+    fast = cpu_seconds() - started
+    found = bounded_yaml.load(text, enforce_limit=False)
+
+    assert cpu_seconds() - started - fast < 4 * fast + 1
+    assert found == expected
+
+
+@pytest.mark.parametrize("signs", ["- ", "? ", "a:"], ids=repr)
+def test_deep_nesting_of_a_long_text_does_not_end_the_process(signs):
+    lines = signs * 3000 if signs != "a:" else "".join(f"{' ' * depth}a:\n" for depth in range(3000))
+
+    with pytest.raises((yaml.YAMLError, RecursionError)) as raised:
+        bounded_yaml.load(f"{lines}a\n" + "#" * 200_000, enforce_limit=False)
+    assert bounded_yaml.problem_of(raised.value)[0]

@@ -14,8 +14,10 @@ _CHARS_OF_A_VALUE = 32
 """A longer text counts as so many more values: aliases of it are short, and what they stand for is not."""
 _LONGEST_NUMBER = 400
 """In characters: longer ones take quadratic time (`1:59:59`, in base 60), or can't be printed (hexadecimal)."""
-_FAST_CHARS, _FAST_DEPTH = 100_000, 1000
+_SHORT_CHARS = 100_000
+_MOST_FAST_BRACKETS, _MOST_INDENT = 1000, 500
 """What libyaml gets, which is ten times as fast: nested deeply it would reach the end of the process's stack."""
+_INDENT = re.compile(r"[ \t:?-]+")
 _PLAIN_DEPTH = 20
 _MOST_BRACKETS = 40
 _QUOTED = re.compile(r"'(?!<[a-z ]{1,40}>')[^']{2,}'|\"[^\"]{2,}\"")
@@ -85,12 +87,22 @@ def load(text: str, *, enforce_limit: bool = True, unique: bool = False) -> Any:
         >>> load("a: &a [1]\nb: *a")
         {'a': [1], 'b': [1]}
     """
-    if len(text) <= _FAST_CHARS and sum(map(text.count, ("[", "{", "- ", "? "))) <= _FAST_DEPTH:
-        with contextlib.suppress(yaml.YAMLError):
+    short = len(text) <= _SHORT_CHARS
+    try:
+        if short or not enforce_limit:  # so short a text stands for fewer values
             with contextlib.suppress(_NotPlain):
-                return _plain(text, unique=unique)  # so short a text stands for fewer values
+                return _plain(text, unique=unique)
+        if text.count("[") + text.count("{") <= _MOST_FAST_BRACKETS and _indent(text) <= _MOST_INDENT:
             return _load(_FastLoader, text, enforce_limit=enforce_limit, unique=unique)
+    except yaml.YAMLError:
+        if not short:  # for its error alone the other one would take minutes
+            raise
     return _load(_Loader, text, enforce_limit=enforce_limit, unique=unique)  # its errors are worded for people
+
+
+def _indent(text: str) -> int:
+    """Return how long the beginning of a line may be, of blanks and of the signs of lists and keys, in characters."""
+    return max(map(len, _INDENT.findall(text)), default=0)
 
 
 def _load(kind: Any, text: str, *, enforce_limit: bool, unique: bool) -> Any:

@@ -438,7 +438,7 @@ class Settings:
 
     def _meaning_of(self, file: Path, folder: Path) -> ConfigTranslation:
         def is_folder(place: Path) -> bool:
-            return (not self._looks_outside and step_out_of(folder, place) != "") or place.is_dir()
+            return (not self._looks_outside and step_out_of(folder, place) != "") or os.path.isdir(place)
 
         return meaning_of(dict(_flat(self._mapping(file))), folder, is_folder=is_folder)
 

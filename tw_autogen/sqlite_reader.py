@@ -88,7 +88,8 @@ def read_sqlite(
         sql: The statement; None: list the tables and views instead, one row (table, column with type) for each column.
         name: What errors call a file that can't be opened.
         max_rows: How many rows at most.
-        max_value_bytes: How large a text or bytes may be, also one that is only computed with (from Python 3.11 on).
+        max_value_bytes: How large a row may be, and a text or bytes, also one that is only computed with (from Python
+            3.11 on).
         memory_bytes: What the process may take (Linux); the engine may take half of it, on all systems.
         seconds: How long the process may run.
         private: The file is a copy that nothing else uses. Its write-ahead log is read without a file of shared memory,
@@ -206,7 +207,7 @@ def _answer(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if sum(map(len, columns)) > _NAMES_CHARS:
             raise sqlite3.DataError(f"the columns' names are longer than {_NAMES_CHARS:,} characters; shorten them: AS")
         yield {"columns": columns}
-        yield from _portions(itertools.islice(rows, request["max_rows"]))
+        yield from _portions(itertools.islice(rows, request["max_rows"]), request["max_value_bytes"])
 
 
 def _opened(uri: str, request: dict[str, Any]) -> sqlite3.Connection:
@@ -253,12 +254,15 @@ def _columns(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
                 yield table, f"{name} {kind}".strip()
 
 
-def _portions(rows: Iterator[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+def _portions(rows: Iterator[tuple[Any, ...]], max_row_bytes: int) -> Iterator[dict[str, Any]]:
     portion: list[tuple[Any, ...]] = []
     size = 0
     for row in rows:
         portion.append(row)
-        size += sum(len(one) for one in row if isinstance(one, str | bytes))
+        own = sum(len(one) for one in row if isinstance(one, str | bytes))
+        if own > max_row_bytes:  # one that is sent has several times its size in whoever reads it
+            raise sqlite3.DataError("a row is too big")
+        size += own
         if len(portion) == _PORTION_ROWS or size > _PORTION_BYTES:
             yield {"rows": portion}
             portion, size = [], 0

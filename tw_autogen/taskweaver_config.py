@@ -121,7 +121,7 @@ class ConfigTranslation:
 
 
 def meaning_of(
-    found: Mapping[str, Any], folder: Path, *, is_folder: Callable[[Path], bool] = Path.is_dir
+    found: Mapping[str, Any], folder: Path, *, is_folder: Callable[[Path], bool] = os.path.isdir
 ) -> ConfigTranslation:
     """Return what TaskWeaver's keys mean here.
 

@@ -208,6 +208,20 @@ def test_nothing_is_made_where_a_link_of_the_folder_leads(run, here, tmp_path):
     assert list((tmp_path / "outside").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "command", [["list"], ["prune", "--days", "1"], ["show", "session-aa11"], ["rerun", "session-aa11"]]
+)
+def test_nothing_is_looked_at_where_a_link_of_the_folder_leads(run, here, tmp_path, command):
+    (tmp_path / "outside" / "sessions" / "session-aa11").mkdir(parents=True)
+    (here[0] / ".tw").symlink_to("../outside")
+
+    ran = run(*(command if command[0] == "rerun" else ["sessions", *command]))
+
+    assert ran.exit_code == 2
+    assert ".tw/sessions is a link out of this folder" in ran.stderr
+    assert "aa11" not in ran.stdout + ran.stderr
+
+
 def test_trust_is_said_by_a_flag_and_not_remembered(run, here):
     pytest.importorskip("mcp", reason="needs the extra `mcp`")
     ran = run("-p", "hello", "--trust", "--model", "m")

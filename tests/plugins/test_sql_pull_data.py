@@ -429,6 +429,7 @@ def test_a_url_without_sqlalchemy_says_what_to_install(tmp_path):
     ("query", "said"),
     [
         ("SELECT hex(zeroblob(4000000)) AS x", "larger than (a whole result may be|1 MB)"),
+        (f"SELECT {', '.join(['hex(zeroblob(100000))'] * 9)}", "a row is larger than a whole result may be"),
         ("SELECT zeroblob(300000) AS x FROM time_series", "the result is larger than 1 MB"),
         (f"SELECT {EMPTY} FROM time_series, time_series AS b, time_series AS c", "the result is larger than 1 MB"),
         (
@@ -441,7 +442,15 @@ def test_a_url_without_sqlalchemy_says_what_to_install(tmp_path):
             "names are longer than 1,000,000",
         ),
     ],
-    ids=["a value", "all rows", "many empty values", "many short texts", "one wide character", "names of columns"],
+    ids=[
+        "a value",
+        "a row",
+        "all rows",
+        "many empty values",
+        "many short texts",
+        "one wide character",
+        "names of columns",
+    ],
 )
 def test_a_result_that_would_fill_the_hosts_memory_is_an_error(database, tmp_path, query, said):
     with (

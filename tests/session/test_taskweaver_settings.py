@@ -338,9 +338,10 @@ def test_values_that_hold_here_in_any_case_are_not_named(read, key, value):
         {"ext_llms.llm_configs": {"a": {}}, "planner.llm_alias": ["x"]},
         {"planner.experience_dir": ["x"], "planner.use_experience": True},
         {"planner.experience_dir": 5, "planner.use_experience": True},
+        {"planner.experience_dir": "x" * 5000, "planner.use_experience": True},
     ],
 )
-def test_values_of_another_type_mean_nothing_together(read, said):
+def test_values_that_no_setting_or_folder_can_be_mean_nothing_together(read, said):
     assert RecallSettings(experience=read(said).read("recall", RecallSettings).experience) == RecallSettings()
 
 

@@ -30,10 +30,7 @@ def fallback_workspace(settings: Settings) -> tuple[Path | None, str]:
     """
     if settings.origin("session.workspace") != Settings.DEFAULT:
         return None, ""
-    wanted = Path(settings.read("session", SessionSettings).workspace).absolute()
-    real = Path(walk_links(wanted / "session").target).parent
-    refuse_link(settings, real)
-    if not (why := _refused(real)):
+    if not (why := _refused(_default_place(settings))):
         return None, ""
     instead = _in_cache()
     if also := _refused(instead):
@@ -47,12 +44,27 @@ def workspace_of(options: Options, settings: Settings) -> Path:
     Args:
         options: Whose `workspace` is what `--workspace` names, or None.
         settings: Read for `session.workspace`; the cache counts only if that is the default and does not exist.
+
+    Raises:
+        ConfigError: the default one is a link out of a folder that is not trusted; nothing there is looked at.
     """
     wanted = options.workspace or Path(settings.read("session", SessionSettings).workspace)
-    if wanted.exists() or options.workspace:
+    if options.workspace or settings.origin("session.workspace") != Settings.DEFAULT:
         return wanted
     instead = _in_cache()
-    return instead if settings.origin("session.workspace") == Settings.DEFAULT and instead.exists() else wanted
+    return instead if not _default_place(settings).exists() and instead.exists() else wanted
+
+
+def _default_place(settings: Settings) -> Path:
+    """Return where the default folder for sessions is, links followed, which nothing looks behind before.
+
+    Raises:
+        ConfigError: it is a link out of a folder that is not trusted.
+    """
+    wanted = Path(settings.read("session", SessionSettings).workspace).absolute()
+    real = Path(walk_links(wanted / "session").target).parent
+    refuse_link(settings, real)
+    return real
 
 
 def _in_cache() -> Path:

@@ -125,7 +125,7 @@ def read_folder(
         for spec in specs:
             if not spec.declared_in_python:
                 claimed.setdefault(spec.name, []).append(spec)
-            elif any(path.resolve() == one.source().resolve() for one in claimed.get(spec.name, ())):
+            elif any(path == one.source() for one in claimed.get(spec.name, ())):
                 continue
             yield spec
 
