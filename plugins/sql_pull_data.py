@@ -22,7 +22,6 @@ from tw_autogen.plugin import (
     named_file,
     private_folder,
     read_sqlite,
-    refuse_unsafe_functions,
     register_plugin,
 )
 
@@ -43,9 +42,20 @@ _NOT_CODE = re.compile(
 A doubled quote in a text is the end of one and the beginning of another: a loop over both would take memory for each.
 """
 _WRITES = re.compile(
-    r"\b(insert|update|delete|merge|drop|create|alter|truncate|grant|revoke|into|call|exec|execute|copy|attach|pragma)\b",
+    r"\b(insert|update|delete|merge|drop|create|alter|truncate|grant|revoke|deny|into|outfile|dumpfile|call|exec|execute|"
+    r"copy|attach|pragma|begin|commit|rollback|declare|function|procedure|backup|shutdown|reconfigure|dbcc|openrowset|"
+    r"opendatasource|openquery)\b",
     re.IGNORECASE,
 )
+_WITHOUT_ESCAPES = frozenset({"postgresql", "duckdb", "mssql", "oracle"})
+"""Databases in whose texts a backslash is a character as any other."""
+_WITH_BACKTICKS = frozenset({"mysql", "mariadb", "bigquery", "databricks", "hive", "clickhouse"})
+"""Databases in which a name can stand in backticks."""
+_COMMENT = r"--(?=\s|\Z)[^\r\n]*|/\*(?![!+M])[^*/]*\*/"
+_UNEQUAL = re.compile(r"['\"`$\\]|--|/\*|\*/")
+"""What begins a text, a name or a comment in one database and not in another one, outside of ordinary quotes."""
+_COMMENT_SIGNS = re.compile("#|//")
+"""They begin a comment in some databases; not in those without escapes, where they are operators, or part of a name."""
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _THINKING = re.compile(r"<think>.*?(?:(</think>)|\Z)", re.DOTALL)
 _SELECT_LINE = re.compile(r"^[ \t]*(select|with)\b.*", re.IGNORECASE | re.DOTALL | re.MULTILINE)
@@ -56,6 +66,8 @@ _LESS = "ask for less, or raise `max_mb`"
 _MOST_COLUMNS = 100_000
 _SCHEMA_BYTES = 16 << 20
 _SCHEMA_SECONDS = 30.0
+_COLUMNS = """SELECT table_name, column_name, data_type FROM information_schema.columns
+ORDER BY table_schema, table_name, ordinal_position"""
 _MEMORY_BYTES = 512 << 20
 """What reading a file may take besides its result."""
 
@@ -176,38 +188,40 @@ def _told(words: str) -> ValueError:
     return QueryFailed(words)
 
 
-def _read_only(url: Any) -> Callable[[], sqlite3.Connection]:
-    """Return what opens the SQLite file of a URL read-only.
+class UrlDatabase:
+    """Any database that SQLAlchemy reaches: one statement, SELECT only, in a transaction that is rolled back.
 
-    No journal beside it is rolled back: one that code has left may name files, which SQLite would then remove.
+    Args:
+        url: Names the driver, the database and whoever asks it; none of SQLite.
+        find: As `SqliteDatabase` has it, for a path that a URL of DuckDB names: its engine runs in this process, so it
+            gets no file that code can change.
 
     Raises:
-        ValueError: it names a host, or no file; the words hold none of it.
+        ImportError: SQLAlchemy is missing.
+        QueryFailed: the URL can't be used.
     """
-    named = url.database or ":memory:"
-    if url.host or named.startswith("file:"):
-        raise ValueError("no path of a file")
-    where = f"{Path(os.path.abspath(named)).as_uri()}?mode=ro" if named != ":memory:" else named
-
-    def connect() -> sqlite3.Connection:
-        if named != ":memory:" and not os.path.isfile(named):  # to open a FIFO has no end
-            raise sqlite3.OperationalError("there is no such file")
-        return sqlite3.connect(where, uri=True, check_same_thread=False)
-
-    return connect
-
-
-class UrlDatabase:
-    """Any database that SQLAlchemy reaches: one statement, SELECT only, in a transaction that is rolled back."""
 
     _FIRST = {
-        "sqlite": ["PRAGMA query_only = ON"],
-        "postgresql": ["SET TRANSACTION READ ONLY", "SET LOCAL statement_timeout = {milliseconds}"],
+        "postgresql": [
+            "SET TRANSACTION READ ONLY",
+            "SET LOCAL standard_conforming_strings = on",  # else a backslash could end a text later than is checked
+            "SET LOCAL statement_timeout = {milliseconds}",
+        ],
         "mysql": ["SET TRANSACTION READ ONLY"],
         "mariadb": ["SET TRANSACTION READ ONLY"],
     }
+    _ARGUMENTS = {
+        "duckdb": {
+            "read_only": True,
+            "config": {
+                "enable_external_access": "false",
+                "python_enable_replacements": "false",  # tables by the names of this process's variables
+                "lock_configuration": "true",
+            },
+        }
+    }
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, find: Callable[[Path], tuple[Path, Path | None]]) -> None:
         try:
             import sqlalchemy  # here, because it is an extra that a file does not need
         except ImportError:
@@ -219,28 +233,39 @@ class UrlDatabase:
         try:
             parsed = sqlalchemy.engine.make_url(url)
             self._password = str(parsed.password or "")
-            own = {"creator": _read_only(parsed)} if parsed.get_backend_name() == "sqlite" else {}
+            kind = parsed.get_backend_name()
+            if kind == "sqlite":
+                raise ValueError("SQLite takes the path of a file")
+            if kind == "duckdb":
+                parsed = parsed.set(database=str(_apart(Path(parsed.database or ""), find)))
+            own = {"connect_args": self._ARGUMENTS[kind]} if kind in self._ARGUMENTS else {}
             self._engine = sqlalchemy.create_engine(parsed, poolclass=sqlalchemy.pool.NullPool, **own)
         except (ImportError, sqlalchemy.exc.NoSuchModuleError) as error:
             raise QueryFailed(f"the database URL cannot be used: {error}") from None
+        except QueryFailed:
+            raise
         except (self._errors, ValueError):  # their words may hold the URL, and that a password
             form = "driver://user:password@host/database"
             raise QueryFailed(f"the database URL cannot be used: it is not of the form {form}") from None
         self.dialect = self._engine.dialect.name
-        if self.dialect == "sqlite":
-            sqlalchemy.event.listen(self._engine, "connect", lambda opened, _: refuse_unsafe_functions(opened))
 
     def tables(self) -> dict[str, list[str]]:
+        tables: dict[str, list[str]] = {}
         with self._asking():
+            if self.dialect == "duckdb":  # its inspector asks for what the engine does not have
+                for table, column, kind in self.run(
+                    _COLUMNS, max_rows=_MOST_COLUMNS, max_bytes=_SCHEMA_BYTES, seconds=_SCHEMA_SECONDS
+                ).values:
+                    tables.setdefault(table, []).append(f"{column} {kind}")
+                return tables
             found = self._inspect(self._engine)
-            tables: dict[str, list[str]] = {}
             for name in [*found.get_table_names(), *found.get_view_names()]:
                 with contextlib.suppress(self._errors):  # a view over a table that is gone
                     tables[name] = [f"{column['name']} {column['type']}" for column in found.get_columns(name)]
             return tables
 
     def run(self, sql: str, *, max_rows: int, max_bytes: int, seconds: float) -> Rows:
-        check_one_select(sql)
+        sql = one_select(sql, dialect=self.dialect)
         with self._asking(), self._connect() as connection, connection.begin() as transaction:
             for first in self._FIRST.get(self.dialect, ()):
                 connection.exec_driver_sql(first.format(milliseconds=int(seconds * 1000)))
@@ -301,17 +326,48 @@ def check_begin(sql: str) -> None:
         raise Refused("it does not begin with SELECT or WITH")
 
 
-def check_one_select(sql: str) -> None:
-    """Refuse what is more than one SELECT, for databases that don't tell reading from writing before they run.
+def one_select(sql: str, *, dialect: str) -> str:
+    """Return one SELECT without its comments, for databases that don't tell reading from writing before they run.
+
+    Quotes and comments that databases read differently are refused: what is text in one of them may be a further
+    statement in another one.
+
+    Args:
+        sql: The statement.
+        dialect: The database's kind, as SQLAlchemy names it.
 
     Raises:
         Refused: says which word or sign is too much.
     """
-    code = _code(sql).rstrip(";").rstrip()
+    no_escape = "" if dialect in _WITHOUT_ESCAPES else r"\\"
+    quoted = rf"(?<![\w$&])[bnx]?'[^'{no_escape}]*'|\"[^\"{no_escape}]*\""
+    if dialect in _WITH_BACKTICKS:
+        quoted += r"|`[^`\\]*`"
+    if dialect == "mssql":
+        quoted += r"|\[[^\]['\"]*\]"
+    pieces = re.compile(f"({quoted})|{_COMMENT}", re.IGNORECASE)
+    code = pieces.sub(" ", sql).strip().rstrip(";").rstrip()
+    unequal = _UNEQUAL.search(code) or (dialect not in _WITHOUT_ESCAPES and _COMMENT_SIGNS.search(code))
+    if unequal := unequal or (dialect == "mssql" and re.search(r"\[", code)):
+        only = "texts as '…' with no letter before it and no backslash in it, names as \"…\", and no comments"
+        raise Refused(f"databases read {unequal[0]!r} in different ways; write {only}")
     if ";" in code:
         raise Refused("it is more than one statement")
     if writing := _WRITES.search(code):
         raise Refused(f"it says {writing[0].upper()}")
+    return pieces.sub(lambda found: found[1] or " ", sql)
+
+
+def _apart(path: Path, find: Callable[[Path], tuple[Path, Path | None]]) -> Path:
+    """Return the path of a file that is read in this process.
+
+    Raises:
+        QueryFailed: code can change it.
+    """
+    real, folder = find(path)
+    if folder is not None:
+        raise QueryFailed(f"{path.name} lies where code can change it, so only code reads it: with `duckdb`")
+    return real
 
 
 def _code(sql: str) -> str:
@@ -378,9 +434,9 @@ class SqlPullData(Plugin):
         named = self.ctx.get_session_var("database", None) or os.path.expandvars(self.config.get("database") or "")
         if not named:
             return self._only_file()
-        path = named.removeprefix("sqlite:///")
+        path = re.sub(r"\Asqlite(\+pysqlite)?:///", "", named)
         if "://" in path:
-            return UrlDatabase(named)
+            return UrlDatabase(named, self._find)
         folder, beside = Path(self.ctx.folder), Path(__file__).resolve().parent
         place = beside / path
         with SafeFolder(folder) as opened:

@@ -271,15 +271,6 @@ def _portions(rows: Iterator[tuple[Any, ...]], max_row_bytes: int) -> Iterator[d
     yield {"rows": []}
 
 
-def refuse_unsafe_functions(connection: sqlite3.Connection) -> None:
-    """Forbid a connection the functions that load code or take the address of it.
-
-    Args:
-        connection: Gets an authorizer, in place of one that it may have.
-    """
-    connection.set_authorizer(_without_code)
-
-
 def _without_code(action: int, _: str | None, function: str | None, *__: str | None) -> int:
     unsafe = action == sqlite3.SQLITE_FUNCTION and (function or "").casefold() in _UNSAFE_FUNCTIONS
     return sqlite3.SQLITE_DENY if unsafe else sqlite3.SQLITE_OK

@@ -1,13 +1,13 @@
 import functools
 import math
 import os
+import runpy
 import sqlite3
-import struct
 import subprocess
 import sys
 import tempfile
 import tracemalloc
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from tw_autogen.sqlite_reader import read_sqlite
 from tw_autogen.testing import FakeKernel, ScriptedModel, load_plugin
 
 SPEC = shipped_folder("plugins") / "sql_pull_data.yaml"
+one_select = runpy.run_path(str(SPEC.with_suffix(".py")))["one_select"]
 EMPTY = ", ".join(["''"] * 10)
 
 
@@ -310,14 +311,25 @@ def test_a_file_that_is_no_database_is_an_error_with_its_name(tmp_path):
         pull("SELECT 1")
 
 
-def url_of(path):
-    return f"sqlite+pysqlite:///{path}"
+@pytest.fixture
+def duck(tmp_path):
+    """Make a DuckDB file where no code can write, and hand over its path."""
+    duckdb = pytest.importorskip("duckdb", reason="needs duckdb and duckdb-engine")
+    pytest.importorskip("duckdb_engine", reason="needs duckdb and duckdb-engine")
+    path = tmp_path / "own" / "sales.duckdb"
+    path.parent.mkdir()
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE time_series AS SELECT i AS day, i * 1.5 AS val FROM range(1, 31) AS t(i)")
+        connection.execute("CREATE TABLE shops (id INTEGER, name TEXT)")
+        connection.execute("INSERT INTO shops VALUES (1, 'north; or south'), (2, '100 % wool')")
+    return path
 
 
 @pytest.fixture
-def by_url(database, tmp_path):
-    pytest.importorskip("sqlalchemy", reason="the extra `sql` is not installed")
-    with load_plugin(SPEC, tmp_path, database=url_of(database), configurations={"max_rows": 25}) as plugin:
+def by_url(duck, tmp_path):
+    (tmp_path / "session").mkdir()
+    database = f"duckdb:///{duck}"
+    with load_plugin(SPEC, tmp_path / "session", database=database, configurations={"max_rows": 25}) as plugin:
         yield plugin
 
 
@@ -326,62 +338,159 @@ def test_a_url_is_pulled_from_with_the_same_limits(by_url):
     cut, cut_description = by_url("WITH t AS (SELECT val FROM time_series) SELECT * FROM t")
 
     assert df.name.tolist() == ["100 % wool"]
-    assert description.splitlines()[1].startswith("1 rows; columns id: int64, name: ")
+    assert description.splitlines()[1].startswith("1 rows; columns id: ")
     assert len(cut) == 25
     assert "(cut: there are more, `max_rows` is 25)" in cut_description
 
 
-@pytest.mark.parametrize(
-    ("query", "why"),
-    [
-        ("INSERT INTO shops VALUES (3, 'x')", "it does not begin with SELECT or WITH"),
-        ("DROP TABLE shops", "it does not begin with SELECT or WITH"),
-        ("WITH x AS (SELECT 1) DELETE FROM shops", "it says DELETE"),
-        ("WITH x AS (SELECT 1) UPDATE shops SET id = 5", "it says UPDATE"),
-        ("SELECT * INTO copies FROM shops", "it says INTO"),
-        ("SELECT ';'; DROP TABLE shops", "it is more than one statement"),
-    ],
-)
-def test_a_url_is_read_only_too(by_url, database, query, why):
-    before = database.read_bytes()
+MORE_THAN_READING = {
+    "INSERT INTO shops VALUES (3, 'x')": "it does not begin with SELECT or WITH",
+    "DROP TABLE shops": "it does not begin with SELECT or WITH",
+    "WITH x AS (SELECT 1) DELETE FROM shops": "it says DELETE",
+    "WITH x AS (SELECT 1) UPDATE shops SET id = 5": "it says UPDATE",
+    "SELECT * INTO copies FROM shops": "it says INTO",
+    "SELECT ';'; DROP TABLE shops": "it is more than one statement",
+    "SELECT $$'$$; INSERT INTO shops VALUES (666); COMMIT; SELECT $$'$$ AS x": "databases read .* in different ways",
+    "SELECT $ä$'$ä$; INSERT INTO shops VALUES (666); COMMIT; SELECT $ä$'$ä$": "databases read .* in different ways",
+    "SELECT 1 AS a$$'$$ '; DROP TABLE shops; SELECT '": "databases read .* in different ways",
+    "SELECT e'\\'' ; DROP TABLE shops; --'": "databases read .* in different ways",
+    "SELECT q'['] ' ; DROP TABLE shops; --'": "databases read .* in different ways",
+    "SELECT 1 /*+ ' */; DROP TABLE shops --'": "databases read .* in different ways",
+    "SELECT 1 /*!50000 ; DROP TABLE shops */": "databases read .* in different ways",
+    "SELECT 1 /* /* */ ' */ ; DROP TABLE shops --'": "databases read .* in different ways",
+    "SELECT 1 AS `'` ; DROP TABLE shops; --'": "databases read .* in different ways",
+    "SELECT 1 --'\n; DROP TABLE shops --'": "databases read .* in different ways",
+    "SELECT 1 -- '\r; DROP TABLE shops -- '": "it is more than one statement",
+}
+
+
+@pytest.mark.parametrize(("query", "why"), MORE_THAN_READING.items(), ids=MORE_THAN_READING)
+def test_a_url_is_read_only_too(by_url, duck, query, why):
+    before = duck.read_bytes()
 
     with pytest.raises(ValueError, match=f"only reading is allowed, .*: {why}"):
         by_url(query)
 
-    assert database.read_bytes() == before
+    assert duck.read_bytes() == before
 
 
-@pytest.mark.parametrize("query", ["SELECT fts3_tokenizer('simple')", "SELECT Load_Extension('libc.so.6')"])
-def test_a_url_of_a_file_reaches_no_function_that_loads_code(by_url, query):
-    with pytest.raises(ValueError, match="not authorized to use function"):
-        by_url(query)
+ONE_SELECT = {
+    "a comment": ("SELECT 1 -- it's all; drop\nFROM t /* don't */", "postgresql", "SELECT 1  \nFROM t  "),
+    "a pattern": (r"SELECT 'a\d' ~ '\d+', a #> '{b}'", "postgresql", None),
+    "doubled quotes": ("SELECT 'it''s;' AS \"a\"\"; drop\";", "mysql", None),
+    "backticks": ("SELECT `into` FROM `a; b`", "mysql", None),
+    "brackets": ("SELECT [drop; table], N'x' FROM [a--b]", "mssql", None),
+    "a list": ("SELECT [1, 2][1], a // 2", "duckdb", None),
+    "bytes": ("SELECT x'00ff', DATE '2024-01-01'", "oracle", None),
+}
 
 
-def test_a_journal_of_code_beside_a_file_that_a_url_names_removes_nothing(by_url, database, tmp_path):
-    canary = tmp_path / "canary.txt"
-    canary.write_text("kept")
-    name = str(canary).encode()
-    magic = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
-    header = magic + struct.pack(">5I", 0, 0, database.stat().st_size // 4096, 512, 4096)
-    end = struct.pack(">I", 0x40000000 // 4096 + 1) + name + struct.pack(">2I", len(name), sum(name)) + magic
-    Path(f"{database}-journal").write_bytes(header.ljust(512, b"\0") + end)
-
-    with suppress(ValueError):  # a file that would have to be put right first may be refused
-        by_url("SELECT * FROM shops")
-
-    assert canary.read_text() == "kept"
+@pytest.mark.parametrize(("query", "dialect", "sent"), ONE_SELECT.values(), ids=ONE_SELECT)
+def test_what_every_database_reads_alike_is_sent_without_comments(query, dialect, sent):
+    assert one_select(query, dialect=dialect) == (query if sent is None else sent)
 
 
-def test_a_fifo_in_the_place_of_a_file_that_a_url_names_holds_nobody_up(by_url, database):
-    database.unlink()
-    os.mkfifo(database)
+UNEQUAL = {
+    "a backslash": (r"SELECT '\' ; DROP TABLE t; -- '", "mysql"),
+    "a backslash in a name": (r'SELECT "\" ; DROP TABLE t; -- "', "mysql"),
+    "MySQL's comment": ("SELECT 1 # '\n; DROP TABLE t; -- '", "mysql"),
+    "no comment in MySQL": ("SELECT 1 --1 '\n; DROP TABLE t; -- '", "mysql"),
+    "MariaDB's comment": ("SELECT 1 /*M! ; DROP TABLE t */", "mariadb"),
+    "Snowflake's comment": ("SELECT 1 // '\n; DROP TABLE t; -- '", "snowflake"),
+    "a quote in brackets": ("SELECT [a'b] ; DROP TABLE t; SELECT 'x'", "mssql"),
+    "Oracle's quotes": ("SELECT nq'[a']' ; DROP TABLE t; -- ']'", "oracle"),
+    "a charset": (r"SELECT _sjis'x' ; DROP TABLE t", "mysql"),
+    "U&": ("SELECT U&'\\0027' ; DROP TABLE t", "postgresql"),
+}
 
-    with pytest.raises(ValueError, match="there is no such file"):
-        by_url("SELECT 1")
+
+@pytest.mark.parametrize(("query", "dialect"), UNEQUAL.values(), ids=UNEQUAL)
+def test_what_databases_read_in_different_ways_is_refused(query, dialect):
+    with pytest.raises(ValueError, match="databases read .* in different ways; write texts as"):
+        one_select(query, dialect=dialect)
+
+
+def test_a_url_of_duckdb_reaches_no_file_but_its_own(by_url, duck, tmp_path):
+    secret = tmp_path / "secret.csv"
+    secret.write_text("word\nCANARY\n")
+
+    for query in (
+        f"SELECT * FROM read_text('{secret}')",
+        f"SELECT * FROM '{secret}'",
+        f"SELECT * FROM glob('{tmp_path}/*')",
+        "SELECT * FROM SPEC",
+    ):
+        with pytest.raises(ValueError, match="disabled by configuration|does not exist"):
+            by_url(query)
+    assert sorted(duck.parent.iterdir()) == [duck]
+
+
+def test_a_url_of_duckdb_names_no_file_that_code_can_change(tmp_path):
+    duckdb = pytest.importorskip("duckdb", reason="needs duckdb and duckdb-engine")
+    pytest.importorskip("duckdb_engine", reason="needs duckdb and duckdb-engine")
+    duckdb.connect(str(tmp_path / "here.duckdb")).close()
+    with (
+        LocalKernel(tmp_path),
+        load_plugin(SPEC, tmp_path, database=f"duckdb:///{tmp_path / 'here.duckdb'}") as pull,
+        pytest.raises(ValueError, match=r"here\.duckdb lies where code can change it"),
+    ):
+        pull("SELECT 1")
+
+
+@pytest.fixture
+def postgres(tmp_path):
+    """Start a PostgreSQL server of its own, and hand over the URL of a database in it."""
+    pytest.importorskip("psycopg", reason="needs psycopg")
+    pytest.importorskip("sqlalchemy", reason="the extra `sql` is not installed")
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    if not programs:
+        pytest.skip("needs PostgreSQL")
+    with tempfile.TemporaryDirectory(prefix="pg", dir="/tmp") as place:
+        user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        if user:
+            os.chown(place, 65534, 65534)
+
+        def run(program, *words):
+            command = [programs[-1] / program, "-D", f"{place}/data", *words]
+            subprocess.run(command, check=True, capture_output=True, timeout=60, cwd=place, **user)
+
+        run("initdb", "-A", "trust", "-U", "me", "--no-sync")
+        run("pg_ctl", "-w", "-l", f"{place}/log", "-o", f"-k {place} -c listen_addresses=''", "start")
+        try:
+            yield f"postgresql+psycopg://me@/postgres?host={place}"
+        finally:
+            run("pg_ctl", "-w", "-m", "immediate", "stop")
+
+
+def test_a_real_postgresql_is_only_read(postgres, tmp_path):
+    psycopg = pytest.importorskip("psycopg", reason="needs psycopg")
+    place = postgres.partition("host=")[2]
+    with psycopg.connect(host=place, user="me", dbname="postgres", autocommit=True) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS n")
+        with load_plugin(SPEC, tmp_path, database=postgres) as pull:
+            assert pull(r"SELECT n, 'a1' ~ '\d' AS b FROM t -- it's; all")[0].to_dict("list") == {"n": [1], "b": [True]}
+            for query in (
+                *MORE_THAN_READING,
+                "SELECT set_config('transaction_read_only', 'off', true), nextval('s')",
+                "SELECT n FROM t FOR UPDATE",
+            ):
+                with pytest.raises(ValueError, match="only reading|read-only|read-write|does not exist"):
+                    pull(query)
+        assert connection.execute("SELECT array_agg(n) FROM t").fetchone() == ([1],)
+
+
+@pytest.mark.parametrize("url", ["sqlite:///{}", "sqlite+pysqlite:///{}"])
+def test_a_url_of_an_sqlite_file_is_its_path(database, tmp_path, url):
+    with load_plugin(SPEC, tmp_path, database=url.format(database)) as pull:
+        assert len(pull("SELECT * FROM shops")[0]) == 2
+        with pytest.raises(ValueError, match="only reading is allowed"):
+            pull("SELECT fts3_tokenizer('simple')")
 
 
 def test_a_wrong_name_behind_a_url_lists_the_tables(by_url):
-    with pytest.raises(ValueError, match=r"no such table: shop\nTables:\n(.*\n)*shops\(id INTEGER, name TEXT\)"):
+    with pytest.raises(
+        ValueError, match=r"shop does not exist(.*\n)*Tables:\n(.*\n)*shops\(id INTEGER, name VARCHAR\)"
+    ):
         by_url("SELECT * FROM shop")
 
 

@@ -7,7 +7,7 @@ from tw_autogen.kernel.guest import Plugin, PluginContext, plugin, register_plug
 from tw_autogen.lazy_module import lazy_face
 from tw_autogen.named_folders import named_file
 from tw_autogen.safe_folder import private_folder
-from tw_autogen.sqlite_reader import read_sqlite, refuse_unsafe_functions
+from tw_autogen.sqlite_reader import read_sqlite
 
 if TYPE_CHECKING:
     from tw_autogen.plugin.callable_plugins import Parameters, Returns, as_model, callable_plugin
@@ -53,7 +53,6 @@ __all__ = [
     "project_plugins",
     "read_folder",
     "read_sqlite",
-    "refuse_unsafe_functions",
     "register_plugin",
     "test_plugin",
     "write_plugin",
