@@ -1,6 +1,7 @@
 """Functions that are written for the host's groups: context variables that it injects, and results that hand over."""
 
 import asyncio
+import importlib
 
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ autogen = pytest.importorskip("autogen", reason="the host is an extra; `make tes
 conversable = pytest.importorskip("tw_autogen.hosts.conversable")
 CodeInterpreterAgent, PlannerAgent = conversable.CodeInterpreterAgent, conversable.PlannerAgent
 SharedSession, TaskWeaverAgent = conversable.SharedSession, conversable.TaskWeaverAgent
+CallVariables = importlib.import_module("tw_autogen.hosts.conversable.json_variables").CallVariables
 group = pytest.importorskip("autogen.agentchat.group", reason="this host has no groups with context variables")
 patterns = pytest.importorskip("autogen.agentchat.group.patterns")
 AgentTarget, ContextVariables, ReplyResult = group.AgentTarget, group.ContextVariables, group.ReplyResult
@@ -104,6 +106,50 @@ def test_what_goes_into_a_groups_variables_is_json(served, tmp_path):
         "count": SERIES,
         "cell": [1],
     }
+
+
+MARKER = "+str(__import__('pathlib').Path('/nowhere/canary').write_text('x')))}#"
+HOSTILE = {
+    "a text": "'+evil+' ${topic}",
+    "a set": {MARKER, "${topic}"},
+    "a set of tuples": {(MARKER, "${topic}")},
+    "a frozen set": frozenset({(MARKER, frozenset({"${topic}"}))}),
+    "a tuple": (MARKER, "${topic}"),
+    "bytes": b"+evil ${topic}",
+}
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+def test_a_condition_that_names_a_variable_twice_evaluates_nothing_of_codes_text(value):
+    shared = ContextVariables(data={"topic": "", "kept": "${topic}", "seen": {"${topic}"}})
+    call, later = CallVariables(shared), CallVariables(shared)
+    call.variables["topic"] = value
+    call.variables["seen"].add(MARKER)
+    meanwhile = dict(shared.to_dict())
+    call.give_back()
+    later.give_back()
+
+    assert meanwhile == {"topic": "", "kept": "${topic}", "seen": {"${topic}"}}
+    assert shared["kept"] == "${topic}"
+    assert "${" not in str(shared["topic"]) + str(shared["seen"])
+    condition = group.ContextExpression("${topic} == 'sales' or ${topic} == 'stock' or ${seen} == 'stock'")
+    assert condition.evaluate(shared) is False
+
+
+def test_calls_at_a_time_change_what_they_change_and_no_more():
+    shared = ContextVariables(data={"a": 1, "b": 2, "c": 3, "seen": {1}})
+    first, second = CallVariables(shared), CallVariables(shared)
+    first.variables["a"] = 10
+    del first.variables["c"]
+    second.variables["b"] = 20
+    second.variables["text"] = "${x}"
+    third = CallVariables(shared)
+    second.give_back()
+    first.give_back()
+    third.variables["text"] = "${x}"
+    third.give_back()
+
+    assert shared.to_dict() == {"a": 10, "b": 20, "seen": {1}, "text": "$ {x}"}
 
 
 @pytest.mark.parametrize("how", ["functions", "plugins", "registered"])

@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable
-from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
 from tw_autogen.hosts.call_chain import chain
-from tw_autogen.hosts.conversable.json_variables import json_variables
+from tw_autogen.hosts.conversable.json_variables import CallVariables
 
 try:
     from autogen.agentchat.group import ReplyResult
@@ -19,6 +18,7 @@ except ImportError:  # a lineage without groups of this kind
     ReplyResult = TransitionTarget = None
 
 _CONTEXT = "context_variables"  # by this name the host knows the parameter
+_NOBODY = f"{_CONTEXT} are those of an agent that answers a message, and none does now"
 
 VARIABLES: ContextVar[Any] = ContextVar("variables", default=None)
 """The context variables of the client of a service whose request is being answered; None: those of the agent."""
@@ -37,7 +37,7 @@ def with_context(wanted: Any) -> Any:
     Returns:
         A function without the parameter `context_variables`, for which the agent at work passes its own. Of a
         `ReplyResult` the caller gets the message; its variables are the agent's, and its target speaks next in a group.
-        What comes into the variables is made JSON, see `json_variables`.
+        What comes into the variables is made JSON, see `CallVariables`.
 
     Source:
         `GroupToolExecutor` of AG2: `_modify_context_variables_param` and `_generate_group_tool_reply`.
@@ -54,15 +54,20 @@ def with_context(wanted: Any) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if place is not None:
-            variables = _variables()
+        own = _call_variables(needed=place is not None)
+        if place is not None and own is not None:
             if len(args) > place:
-                args = (*args[:place], variables, *args[place:])
+                args = (*args[:place], own.variables, *args[place:])
             else:
-                kwargs[_CONTEXT] = variables
-        with _json_kept():
+                kwargs[_CONTEXT] = own.variables
+        later = False
+        try:
             result = wanted(*args, **kwargs)
-            return _later(result) if inspect.isawaitable(result) else _worded(result)
+            later = inspect.isawaitable(result)
+            return _later(result, own) if later else _worded(result, own)
+        finally:
+            if own is not None and not later:
+                own.give_back()
 
     parameters = [one for one in signature.parameters.values() if one.name != _CONTEXT]
     returns = str if _is_reply_result(signature.return_annotation) else signature.return_annotation
@@ -84,37 +89,43 @@ def hand_on(group: Any, targets: list[Any]) -> None:
         executor.set_next_target(targets[-1])
 
 
-def _variables() -> Any:
-    """Return the context variables that functions take and change now."""
+def _call_variables(*, needed: bool) -> CallVariables | None:
+    """Return the context variables that a function takes and changes now.
+
+    Args:
+        needed: It takes them; else None is returned where no agent is at work, as where `session.run_code` runs code.
+
+    Raises:
+        LookupError: they are needed, and there are none.
+    """
     own, links = VARIABLES.get(), chain()
-    if own is None and not links:  # as where code is run by `session.run_code`
-        raise LookupError(f"{_CONTEXT} are those of an agent that answers a message, and none does now")
-    return links[-1].agent.context_variables if own is None else own
-
-
-def _json_kept() -> AbstractContextManager[None]:
-    """Make JSON values of what comes into the variables meanwhile; where no agent is at work there are none."""
-    try:
-        return json_variables(_variables())
-    except LookupError:
-        return nullcontext()
+    if own is None and not links:
+        if needed:
+            raise LookupError(_NOBODY)
+        return None
+    return CallVariables(links[-1].agent.context_variables if own is None else own)
 
 
 def _is_reply_result(annotation: Any) -> bool:
     return annotation is ReplyResult or isinstance(annotation, str) and annotation.split(".")[-1] == "ReplyResult"
 
 
-async def _later(result: Awaitable[Any]) -> Any:
-    with _json_kept():
-        return _worded(await result)
+async def _later(result: Awaitable[Any], own: CallVariables | None) -> Any:
+    try:
+        return _worded(await result, own)
+    finally:
+        if own is not None:
+            own.give_back()
 
 
-def _worded(result: Any) -> Any:
+def _worded(result: Any, own: CallVariables | None) -> Any:
     """Return what code gets of a function's result, and note the rest where the host would."""
     target = None
     if isinstance(result, ReplyResult):
         if result.context_variables is not None:
-            _variables().update(result.context_variables.to_dict())
+            if own is None:
+                raise LookupError(_NOBODY)
+            own.variables.update(result.context_variables.to_dict())
         target, result = result.target, result.message
     elif isinstance(result, TransitionTarget):
         target, result = result, str(result)

@@ -5,10 +5,9 @@ The host's conditions (`ContextExpression`) evaluate the text of any other value
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import enum
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Container, Iterator
 from typing import Any
 
 _PLAIN = (str, int, float, bool, type(None))
@@ -16,28 +15,48 @@ _MANY = (list, tuple, set, frozenset)
 _MOST_DEPTH = 30
 
 
-@contextlib.contextmanager
-def json_variables(variables: MutableMapping[str, Any]) -> Iterator[None]:
-    """Make JSON values of all that comes into context variables meanwhile; what was there before stays as it is.
+class CallVariables:
+    """The context variables of one call: a copy, of which what is new becomes JSON before the host has it.
 
-    Tables become lists of records, arrays lists, models dictionaries, and any other object its text. A blank comes into
-    `${` of a new text: a condition that names its variable twice would replace what stands there again.
+    So no other call, and no condition, meets what the function has put there while it runs, or after it was given up.
 
     Args:
-        variables: The host's, or a dictionary.
+        shared: The host's, or a dictionary.
     """
-    known = list(_objects(dict(variables.items()), 0))  # held, so that no new object gets the identity of one of these
-    before = {id(one) for one in known}
-    texts = {one for _, one in variables.items() if isinstance(one, str)}
-    try:
-        yield
-    finally:
-        for name, value in list(variables.items()):
-            plain = _in_json(value, before, 0)
-            if isinstance(plain, str) and plain not in texts:
-                plain = plain.replace("${", "$ {")
-            if plain is not value:
-                variables[name] = plain
+
+    def __init__(self, shared: Any) -> None:
+        self._shared = shared
+        self._before = dict(shared.items())
+        known = list(_objects(self._before, 0))  # held, so that no new object gets the identity of one of these
+        self._known = {id(one): one for one in known}
+        self._texts = {one for one in self._before.values() if isinstance(one, str)}
+        own = {name: set(one) if type(one) is set else one for name, one in self._before.items()}
+        self.variables: Any = own if isinstance(shared, dict) else shared.model_copy(update={"data": own})
+
+    def give_back(self) -> None:
+        """Make JSON values of what is new, and the host's; what was there before stays as it is.
+
+        Tables become lists of records, arrays lists, models dictionaries, and any other object its text. A blank comes
+        into `${` of a new text, also in a set: a condition that names its variable twice would replace what stands
+        there again.
+        """
+        after = dict(self.variables.items())
+        for name, value in after.items():
+            plain = _in_json(value, self._known, 0)
+            before = self._before.get(name, self)
+            if plain is before or type(plain) is set is type(before) and plain == before:
+                continue
+            self._shared[name] = plain if isinstance(plain, str) and plain in self._texts else _blanked(plain)
+        for name in self._before.keys() - after.keys():
+            if name in self._shared:
+                del self._shared[name]
+
+
+def _blanked(value: Any) -> Any:
+    """Return a text, or what the host shows by its text, without the beginning of a variable's name."""
+    if isinstance(value, str):
+        return value.replace("${", "$ {")
+    return type(value)(map(_blanked, value)) if type(value) in (set, frozenset, tuple) else value
 
 
 def _objects(value: Any, depth: int) -> Iterator[Any]:
@@ -53,7 +72,7 @@ def _objects(value: Any, depth: int) -> Iterator[Any]:
         yield value
 
 
-def _in_json(value: Any, known: set[int], depth: int) -> Any:
+def _in_json(value: Any, known: Container[int], depth: int) -> Any:
     if isinstance(value, _PLAIN) or id(value) in known:
         return value
     if depth > _MOST_DEPTH:
