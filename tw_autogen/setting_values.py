@@ -20,10 +20,14 @@ from tw_autogen.lazy_module import LazyModule
 if TYPE_CHECKING:
     import pydantic
     import yaml
+
+    from tw_autogen import bounded_yaml
 else:
     pydantic = LazyModule("pydantic")  # slow to load, and a start with few settings needs none of it
     yaml = LazyModule("yaml")
+    bounded_yaml = LazyModule("tw_autogen.bounded_yaml")
 
+_NAME = re.compile(r"[\w./-]{1,100}")
 _NAMED_IN: ContextVar[Path | None] = ContextVar("named_in", default=None)
 
 
@@ -98,6 +102,11 @@ def _parse_list(key: str, text: str, origin: str, *, of_folder: bool) -> list[An
     return found
 
 
+def shown_key(key: str) -> str:
+    """Return a key of a settings file for an error; a text that is no name may be a line of some other file."""
+    return repr(key) if _NAME.fullmatch(key) else "(no word)"
+
+
 def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     """Bring a value to the field's type, as text from the environment must be.
 
@@ -115,8 +124,8 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     if isinstance(value, str) and str(hint).startswith("tuple"):
         value = _parse_list(key, value, setting.origin, of_folder=setting.file is not None)
     elif isinstance(value, str) and str(hint).startswith("collections.abc.Mapping") and value.lstrip().startswith("{"):
-        with suppress(yaml.YAMLError, ValueError):  # what is no YAML or JSON, or no day, stays text, and is named below
-            value = yaml.safe_load(value)
+        with suppress(yaml.YAMLError, ValueError, RecursionError):  # what is no YAML or JSON, or no day, stays text
+            value = bounded_yaml.load(value, unique=setting.file is not None)
     if _fits(value, hint):
         return value
     if type(value) is list and _fits(tuple(value), hint):

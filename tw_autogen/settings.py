@@ -51,6 +51,7 @@ from tw_autogen.setting_values import (
     naming_folder,
     real_path_of,
     setting_of_keyword,
+    shown_key,
     texts_of,
 )
 from tw_autogen.settings_trust import (
@@ -199,11 +200,8 @@ class Settings:
         for key, setting in sources:  # weakest first: a later one replaces an earlier one
             of_role = key.startswith(f"{ROLE_SECTION}.")
             if not of_role and key not in self._fields:
-                raise SettingsError(
-                    f"{setting.origin}: unknown setting {key!r}{nearest(key, self._fields)}",
-                    key=key,
-                    origin=setting.origin,
-                )
+                words = f"{setting.origin}: unknown setting {shown_key(key)}{nearest(key, self._fields)}"
+                raise SettingsError(words, key=key, origin=setting.origin)
             if setting.file and not self._may_count(key, setting, own.get(key), paired):
                 self.left_out += (FolderSetting(key, setting),)
             elif of_role:
@@ -393,7 +391,9 @@ class Settings:
             for inner, value in setting.value.items():
                 self._roles.setdefault(name, {})[str(inner)] = dataclasses.replace(setting, value=value)
         else:
-            raise SettingsError(f"{setting.origin}: {key!r} needs a key behind it", key=key, origin=setting.origin)
+            raise SettingsError(
+                f"{setting.origin}: {shown_key(key)} needs a key behind it", key=key, origin=setting.origin
+            )
 
     def origin(self, key: str) -> str:
         """Return where a value comes from; `the default` if nobody set it."""
@@ -491,7 +491,8 @@ class Settings:
         """Return where the links of a role's path lead, if that is what a setting is; others, and programs, as is."""
         section, role, name = (*key.split(".", 2), "", "")[:3]
         is_text = section == ROLE_SECTION and isinstance(value, str) and value != ""
-        if not is_text or key.endswith(PROGRAM_OF_ROLE) or not self._is_role_path(role, name):
+        unread = self.trust is Trust.none and not self._looks_outside  # it counts for nothing, so no role is loaded
+        if unread or not is_text or key.endswith(PROGRAM_OF_ROLE) or not self._is_role_path(role, name):
             return value
         path = expanded_path(value, folder)
         return value if not self._looks_outside and step_out_of(folder, path) else real_path_of(path)
@@ -546,7 +547,7 @@ class Settings:
         for key, value in _by_key(self._mapping(path)):
             if key in found:
                 raise SettingsError(
-                    f"{path}: {key!r} stands twice, in two spellings; keep one", key=key, origin=str(path)
+                    f"{path}: {shown_key(key)} stands twice, in two spellings; keep one", key=key, origin=str(path)
                 )
             found.add(key)
             yield key, Setting(value, str(path))

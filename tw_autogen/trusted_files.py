@@ -1,9 +1,8 @@
 """`TrustedFiles`: a trusted folder's files as they were hashed; what is loaded from the folder must still be equal.
 
-A folder is trusted by a hash, but its code is read later: when a session opens, and when code of a role imports what
-lies beside it. Meanwhile another program, or code in a sandbox that may write to the folder, can change a file. So
-whatever reads a file of the folder compares the bytes that it has read with what was hashed, and uses these bytes:
-modules are compiled from them, and compiled files in `__pycache__` are not used.
+A folder is trusted by a hash, but its code is read later: when a session opens, or a role imports what lies beside it.
+Meanwhile another program, or code in a sandbox that may write to the folder, can change a file. So whatever reads one
+compares the bytes with what was hashed, and uses these: modules are compiled from them, `__pycache__` is not used.
 
 `TrustedFiles.read` is the one place where this is decided. A file goes by its name as it is written, so that a link
 which leads elsewhere than it did is a change. A file without a hash was not there: it is refused in the folders of
@@ -275,16 +274,18 @@ def settings_content(path: Path, folder: Path | None, trust: Trust) -> bytes | N
     """Return what a settings file holds; None: it is not there.
 
     A link of a folder that is not trusted in full is followed to no file that is hidden or named like a secret, one of
-    a folder that nobody has named to none outside of it, of which then not even that it is there is looked at.
+    a folder that nobody has named to none outside of it, where nothing is then looked at.
 
     Args:
-        path: The file: of the folder, or another one.
+        path: The file: of the folder, or another one. A relative one elsewhere is the current folder's, unnamed.
         folder: Whose settings are read; None: of none.
         trust: How far it is trusted.
 
     Raises:
         ConfigError: it is such a link; or as `read_settings_bytes`.
     """
+    if not path.is_absolute() and not (folder and _comes_with(path, folder)):
+        folder, trust = Path(), Trust.none  # whatever lies in the current folder
     if folder is not None and trust is not Trust.full and _comes_with(path, folder):
         problem = ""
         if trust is Trust.none and (out := step_out_of(folder, path.absolute())):
@@ -318,8 +319,7 @@ def read_settings_bytes(path: Path) -> bytes:
 
 def _comes_with(path: Path, folder: Path) -> bool:
     """Return whether a file is a folder's own, or one below it that a relative path names."""
-    here, whole = folder.absolute(), path.absolute()
-    return whole.parent == here or (not path.is_absolute() and whole.is_relative_to(here))
+    return folder.absolute() in path.absolute().parents and (not path.is_absolute() or path.parent == folder.absolute())
 
 
 def decode_settings(path: Path, content: bytes) -> str:

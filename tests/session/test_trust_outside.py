@@ -280,3 +280,46 @@ def test_a_plugin_folder_that_is_the_whole_machine_ends_no_command(here):
 def test_a_servers_word_that_is_no_text_is_an_error_that_names_it():
     with pytest.raises(ConfigError, match="MCP server 'm': env: a NUL or half of a surrogate pair"):
         read_mcp_servers({"m": {"command": "c", "env": {"A": "\ud800"}}})
+
+
+LEVELS = "".join(f", a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))
+ODD = {
+    "aliases in a text": (
+        f'model: {{extra: "{{a0: &a0 [x, x]{LEVELS}}}"}}\n',
+        "model.extra: input should be a valid dict",
+    ),
+    "a nested text": (f"model: {{extra: '{'{a: ' * 900}b{'}' * 900}'}}\n", "model.extra: input should be a valid dict"),
+    "no key": ("CANARY of another file, sk-12: x\n", "unknown setting (no word)"),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), ODD.values(), ids=ODD)
+def test_what_no_person_writes_into_settings_is_an_error_that_quotes_no_line(here, text, problem, cpu_seconds):
+    (here / SETTINGS).write_text(text)
+    started = cpu_seconds()
+
+    with pytest.raises(ConfigError) as raised:
+        read_settings()
+
+    assert problem in str(raised.value)
+    assert "CANARY" not in str(raised.value)
+    assert len(str(raised.value)) < 5000
+    assert cpu_seconds() - started < 5
+
+
+def test_no_installed_role_is_imported_because_of_a_folder_that_is_not_trusted(here, tmp_path, monkeypatch):
+    site = tmp_path / "site"
+    info = {
+        "METADATA": "Metadata-Version: 2.1\nName: far\nVersion: 1.0\n",
+        "entry_points.txt": "[tw_autogen.roles]\nfar = far_role:Far\n",
+    }
+    write(site / "far-1.0.dist-info", **info)
+    write(site, **{"far_role.py": "raise RuntimeError('imported')\n"})
+    write(here, **{SETTINGS: "role: {far: {place: 'a/b'}}\n"})
+    monkeypatch.syspath_prepend(str(site))
+
+    settings = read_settings()
+
+    assert [one.key for one in settings.left_out] == ["role.far.place"]
+    assert trust_lines(settings, "--trust")
+    assert "far_role" not in sys.modules

@@ -321,15 +321,18 @@ def test_what_a_relative_config_list_names_lies_in_the_folder(here, monkeypatch)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+@pytest.mark.parametrize("project", [None, "below", "../other"])
 @pytest.mark.parametrize("name", ["LIST", "sub/LIST"])
-def test_a_config_list_that_is_a_link_out_of_the_folder_is_an_error(here, tmp_path, monkeypatch, name):
+def test_a_config_list_that_is_a_link_out_of_the_folder_is_an_error(here, tmp_path, monkeypatch, name, project):
+    for folder in ("below", "../other"):
+        (here / folder).mkdir()
     (tmp_path / "keys").write_text('[{"model": "m", "api_key": "of another folder"}]')
     (here / "sub").mkdir()
     (here / name).symlink_to(tmp_path / "keys")
     monkeypatch.setenv("OAI_CONFIG_LIST", name)
 
     with pytest.raises(ConfigError, match=r"a link out of its folder, which is not trusted, to .*/keys"):
-        read_settings()
+        read_settings(project=project)
 
     assert read_settings(trust=True).read("model", ModelSettings).name == "m"
 

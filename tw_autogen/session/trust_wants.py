@@ -26,7 +26,7 @@ _OF_FOLDERS = ("plugin.mcp_servers", "plugin.folder", "session.role_folder")
 """Settings of which a line says where they lead, if that is outside of the folder."""
 _MEANS = {
     "kernel.sandbox": "what confines code; with `off` it may do what you may do",
-    "kernel.python": "the interpreter that runs the code",
+    "kernel.python": "the interpreter that runs the code; its packages run outside the sandbox too, uncompared",
     "kernel.environment": "environment variables that code may read",
     "kernel.read": "code may read it",
     "kernel.write": "code may write it",
