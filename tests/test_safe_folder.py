@@ -748,6 +748,45 @@ def test_what_is_mounted_in_a_folder_is_not_emptied(tmp_path, place):
     assert not (tmp_path / "mine" / "old" / "scratch").exists()
 
 
+MOUNTED_MEANWHILE = """
+import subprocess, sys
+from tw_autogen.safe_folder import SafeFolder, directory_calls
+disk, mine, call, name = sys.argv[1:]
+plain = getattr(directory_calls, call)
+calls = [] if call == "unlock" else [0]
+
+def and_mount(*args, **kwargs):
+    result = plain(*args, **kwargs)
+    calls.append(0)
+    if len(calls) == 2:
+        subprocess.run(["mount", "--bind", disk, f"{mine}/old/{name}"], check=True)
+    return result
+
+setattr(directory_calls, call, and_mount)
+with SafeFolder(mine) as folder:
+    try:
+        folder.remove_tree("old") if call == "unlock" else folder.make_folder("old/new", mode=0o777, owner=12345)
+    except OSError as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root mounts")
+@pytest.mark.parametrize(("call", "name"), [("unlock", "sub"), ("make_folder", "new")])
+def test_what_is_mounted_between_the_look_at_a_folder_and_its_use_is_left_alone(tmp_path, call, name):
+    (tmp_path / "disk").mkdir(mode=0o700)
+    (tmp_path / "disk" / "photo.jpg").write_text("x")
+    (tmp_path / "mine" / "old" / "sub").mkdir(parents=True)
+    words = [sys.executable, "-c", MOUNTED_MEANWHILE, str(tmp_path / "disk"), str(tmp_path / "mine"), call, name]
+    done = run_mounted("true", *words)
+
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "disk" / "photo.jpg").exists()
+    about = (tmp_path / "disk").stat()
+    assert (about.st_uid, about.st_mode & 0o777) == (0, 0o700)
+    assert done.stdout
+
+
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root mounts")
 def test_a_table_is_not_taken_from_what_is_mounted_over_the_exchange_folder(tmp_path):
     (tmp_path / "disk").mkdir()

@@ -129,6 +129,11 @@ def open_folder(at: At | None, name: str, *, listed: bool = False) -> At:
             raise NotADirectoryError(errno.ENOTDIR, "not a directory", where)
         return where
     found = os.open(where, (0 if listed else _PATH) | os.O_RDONLY | _DIRECTORY, **below)
+    return _opened_below(at, found, name)
+
+
+def _opened_below(at: At | None, found: int, name: str) -> At:
+    """Return a directory that was just opened as what it is; it is closed where it is refused."""
     if not isinstance(at, UntrustedDirFd):
         return found
     try:
@@ -167,9 +172,11 @@ def open_to_empty(at: At, name: str) -> At:
             _refuse_closed(at, found, name, write=True)
             _check_same_mount(at, found, name)
             unlock(found)
+            inner = os.open(".", os.O_RDONLY | _DIRECTORY, dir_fd=found)  # by its name another one may be found
         finally:
             os.close(found)
-    elif isinstance(at, int) and os.chmod in os.supports_follow_symlinks:
+        return _opened_below(at, inner, name)
+    if isinstance(at, int) and os.chmod in os.supports_follow_symlinks:
         with contextlib.suppress(OSError):
             os.chmod(name, stat.S_IRWXU, dir_fd=at, follow_symlinks=False)
     return open_folder(at, name, listed=True)
@@ -318,28 +325,30 @@ def make_folder(at: At, name: str) -> None:
     os.mkdir(where, **below)
 
 
-def set_folder_mode(at: At, name: str, mode: int) -> None:
-    """Change the mode of a directory of this user's; Windows has none.
+def set_up_folder(at: At, name: str, *, mode: int | None, owner: int) -> None:
+    """Change mode and owner of a directory of this user's that was just made; Windows has neither.
 
     Args:
         at: The directory above.
         name: Its plain name.
-        mode: The new mode.
+        mode: The new mode; None: it stays as it is.
+        owner: The user and group that it is given to; 0: nobody.
 
     Raises:
         PermissionError: it is another user's.
-        OSError: it is no directory, or a link.
+        OSError: it is no directory, or a link; or something is mounted there.
     """
     if not BY_DESCRIPTOR:
         return
-    found = int(open_folder(at, name))
+    found = int(open_on_same_mount(at, name))
+    place: Any = f"/proc/self/fd/{found}" if _PATH else found  # a descriptor of O_PATH takes no fchmod
     try:
         if os.fstat(found).st_uid != os.geteuid():
             raise PermissionError(errno.EPERM, "another user's", name)
-        if _PATH:
-            os.chmod(f"/proc/self/fd/{found}", mode)  # a descriptor of O_PATH takes no fchmod
-        else:
-            os.fchmod(found, mode)
+        if mode is not None:
+            os.chmod(place, mode)
+        if owner:
+            os.chown(place, owner, owner)
     finally:
         os.close(found)
 

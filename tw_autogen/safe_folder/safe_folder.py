@@ -289,10 +289,8 @@ class SafeFolder(Closing):
                     kind = "link" if stat.S_ISLNK(about.st_mode) else "file"
                     raise PermissionError(errno.EPERM, f"a {kind} is in the way", name) from None
             else:
-                if mode is not None:
-                    directory_calls.set_folder_mode(at, last, mode)
-                if owner:
-                    directory_calls.chown(at, last, lambda made: (owner, owner) if _is_own_folder(made) else None)
+                if mode is not None or owner:
+                    directory_calls.set_up_folder(at, last, mode=mode, owner=owner)
 
     def copy_in(self, source: BinaryIO, name: str, *, mode: int = 0o644, limit_bytes: int | None = None) -> None:
         """Copy an open file into the folder, in place of whatever file or link has that name.
@@ -548,10 +546,6 @@ def _components(name: str) -> tuple[str, ...]:
     if odd or not parts or ".." in parts or plain.startswith("/"):
         raise FileNotFoundError(errno.ENOENT, "not a file below the folder", name)
     return parts
-
-
-def _is_own_folder(about: os.stat_result) -> bool:
-    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid()
 
 
 def _too_large(name: str, limit_bytes: int | None) -> OSError:

@@ -111,10 +111,16 @@ _COMMON_FROM = 424
 _NEW_NAMESPACES = 0x7E020080
 _CLONE_THREAD, _CLONE_FILES = 0x00010000, 0x00000400
 _UNIX, _STREAM, _SEQUENCED, _KIND_OF_SOCKET = 1, 1, 5, 0xF
-_OF_TERMINALS = (0x5412, 0x541C, 0x8901, 0x8902)  # TIOCSTI, TIOCLINUX; FIOSETOWN, SIOCSPGRP: signals to another process
-_OF_SPACE = (0x40305828, 0x4030582A, 0x40305839, 0x40305824, 0x40305826)  # as `fallocate`: RESVSP, ZERO_RANGE, ALLOCSP
-_OF_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40087602, 0x40086604)  # SETFLAGS, FSSETXATTR, SETVERSION
-"""What sets flags of a file, also of one that is open for reading only."""
+_REQUESTS = (
+    *range(0x5401, 0x540A), 0x540A, 0x540B, 0x5425,  # a terminal: its settings, breaks, what waits there
+    *range(0x540C, 0x5412), 0x5413, 0x5414, 0x5420, 0x5422, 0x5429,  # whose it is, its size; not TIOCSTI, TIOCLINUX
+    0x80045430, 0x40045431, 0x5441,  # a terminal of one's own
+    0x541B, 0x5421, 0x5450, 0x5451, 0x5452,  # FIONREAD, FIONBIO, FIONCLEX, FIOCLEX, FIOASYNC
+    2, 0x80086601, 0x801C581F, 0xC020660B,  # of a file: FIGETBSZ, GETFLAGS, FSGETXATTR, FIEMAP
+    0x40049409, 0x4020940D,  # FICLONE, FICLONERANGE: into a file that is open for writing
+    0x8905, 0x8910, 0x8912, 0x8913, 0x8915, 0x8919, 0x891B, 0x891D, 0x8921, 0x8927, 0x8933, 0x8946, 0x8948,  # a network
+)  # fmt: skip
+"""What `ioctl` may ask for. File systems have requests that make, fill or share folders past the calls for that."""
 _SET_OWNER, _SET_LEASE = (8, 15), (1024, 1040)  # F_SETOWN, F_SETOWN_EX; F_SETLEASE, F_SETDELEG (Linux 6.19)
 _SHARED_WITHOUT_FILE, _HUGE_PAGES = 0x21, 0x40000
 _THIS_PROCESS = {"setpriority": 0, "ioprio_set": 1}
@@ -234,7 +240,7 @@ def _program(
         "clone": _if_argument(0, _JUMP_ANY, _NEW_NAMESPACES, _NO)
         + _if_masked(0, _CLONE_THREAD | _CLONE_FILES, _CLONE_THREAD, _NO)  # would hide what it has open
         + _YES,
-        "ioctl": _if_one_of(1, (*_OF_TERMINALS, *_OF_SPACE, *_OF_FLAGS), _NO) + _YES,
+        "ioctl": _unless_one_of(1, _REQUESTS, _error(errno.ENOTTY)) + _YES,
         "fallocate": _error(errno.EOPNOTSUPP),  # libc then writes zeros
         "fcntl": _if_one_of(1, _SET_LEASE, _NO) + _YES,
         "memfd_create": _NONE if shared_bytes else _YES,
