@@ -1,6 +1,7 @@
 """What a kernel takes up on disk is added up below its folders only, whatever its code exchanges meanwhile."""
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -61,3 +62,23 @@ def test_a_count_ends_where_it_is_enough_or_somebody_says_so(tmp_path, monkeypat
     with pytest.raises(KeyError):
         resource_watch.disk_size([str(tmp_path)], between=stop)
     assert os.listdir("/dev/fd") == before
+
+
+LAYERS = """
+cd "$1" && mkdir lower memory merged && mount -t tmpfs memory memory && mkdir memory/upper memory/work || exit 77
+mount -t overlay o -o lowerdir=lower,upperdir=memory/upper,workdir=memory/work,xino=off merged || exit 77
+mkdir -p merged/here/sub merged/here/usb && mount -t tmpfs usb merged/here/usb || exit 77
+head -c 5000000 /dev/zero > merged/here/file && head -c 3000000 /dev/zero > merged/here/sub/file
+head -c 9000000 /dev/zero > merged/here/usb/file
+exec "$2" -c 'from tw_autogen.kernel.launcher.resource_watch import disk_size; print(disk_size(["merged/here"])[0])'
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root mounts")
+def test_files_on_a_layers_own_device_count_and_those_of_another_mount_do_not(tmp_path):
+    words = ["unshare", "--mount", "sh", "-c", LAYERS, "sh", str(tmp_path), sys.executable]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode == 77:
+        pytest.skip("nothing can be mounted here")
+
+    assert 8_000_000 <= int(done.stdout) < 9_000_000, done.stderr

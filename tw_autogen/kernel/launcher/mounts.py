@@ -62,7 +62,7 @@ def sources(paths: Mapping[str, bool], known: Known, written: Sequence[str]) -> 
             at = open_granted(path, known, written)
             undo.callback(os.close, at)
             real = os.readlink(f"/proc/self/fd/{at}")
-            mount = by_number[_mount_number(at)]
+            mount = by_number[mount_number(at)]
         below = os.path.relpath(real, mount.point)
         found.add((mount.system, os.path.normpath(os.path.join(mount.root, below)), writable))
         found |= {(one.system, one.root, writable) for one in here if is_below(one.point, real) and one.point != real}
@@ -115,7 +115,8 @@ def _shows(mount: Mount, source: tuple[str, str, bool]) -> bool:
     return mount.system == system and is_below(mount.root, root) and (writable or not mount.writable)
 
 
-def _mount_number(at: int) -> int:
+def mount_number(at: int) -> int:
+    """Return the number of the mount in which what is open lies."""
     with open(f"/proc/self/fdinfo/{at}", encoding="ascii") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("mnt_id:"))
 

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from .mounts import mount_number
 from .process_tree import below
 from .socket_memory import Sockets, in_flight, open_sockets
 
@@ -22,6 +23,7 @@ _LONGEST = 2000
 _MOST_OPEN = 128
 _AT_ONCE = 4096
 """How many files are counted before memory, and what the host says, is looked at again."""
+_ANY = getattr(os, "O_PATH", 0) | getattr(os, "O_NOFOLLOW", 0)
 _LOOK = getattr(os, "O_PATH", 0) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -61,35 +63,35 @@ def _below(top: int, enough: float, each: Callable[[], None]) -> tuple[int, bool
     Folders that code puts in the place of others meanwhile, as by a link above them, are not listed.
     """
     about = os.fstat(top)
-    total, whole, many, device = 0, True, 1, about.st_dev
-    # A folder by an open one, its path from there, and its number; one without a path is closed when it comes.
-    waiting: list[tuple[int, str, int]] = [(top, "", 0), (top, ".", about.st_ino)]
+    total, whole, many = 0, True, 1
+    # A folder by an open one, its path from there, and its identity; one without a path is closed when it comes.
+    waiting: list[tuple[int, str, tuple[int, int]]] = [(top, "", (0, 0)), (top, ".", (about.st_dev, about.st_ino))]
     try:
         while waiting:
-            here, path, number = waiting.pop()
+            here, path, identity = waiting.pop()
             if not path:
                 os.close(here)
                 many -= 1
                 continue
             try:
-                found = _opened(path, here, (device, number))
+                found = _opened(path, here, identity)
             except OSError:
                 whole = False
                 continue
             far = len(os.fsencode(path)) > _LONGEST
             if far and many < _MOST_OPEN:
                 many += 1
-                waiting.append((found, "", 0))
+                waiting.append((found, "", (0, 0)))
                 here, path = found, "."
             elif far:
                 whole = False
                 os.close(found)
                 continue
             try:
-                for name, status in _entries(found, device, each):
+                for name, status in _entries(found, identity[0], each):
                     total += max(LEAST, status.st_blocks * 512)
                     if stat.S_ISDIR(status.st_mode):
-                        waiting.append((here, f"{path}/{name}", status.st_ino))
+                        waiting.append((here, f"{path}/{name}", (status.st_dev, status.st_ino)))
                     if total > enough:
                         return total, False
             finally:
@@ -103,14 +105,25 @@ def _below(top: int, enough: float, each: Callable[[], None]) -> tuple[int, bool
 
 
 def _entries(folder: int, device: int, each: Callable[[], None]) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield name and status of what lies in an open folder, and is not mounted there; `each` is called for all."""
+    """Yield name and status of what lies in an open folder, and is not mounted there; `each` is called for all.
+
+    A device of its own is no sign of a mount: layers of overlays and subvolumes have some too.
+    """
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             each()
             with contextlib.suppress(OSError):
                 status = entry.stat(follow_symlinks=False)
-                if status.st_dev == device:
+                if status.st_dev == device or _is_on_mount_of(folder, entry.name):
                     yield entry.name, status
+
+
+def _is_on_mount_of(folder: int, name: str) -> bool:
+    found = os.open(name, _ANY, dir_fd=folder)
+    try:
+        return mount_number(found) == mount_number(folder)
+    finally:
+        os.close(found)
 
 
 def _opened(path: str, here: int, identity: tuple[int, int]) -> int:
