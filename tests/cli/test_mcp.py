@@ -102,6 +102,21 @@ def test_a_client_asks_runs_code_lists_variables_and_fetches_files(talk, tmp_pat
     assert kernels(tmp_path / "ws") == []
 
 
+def test_output_and_names_of_files_start_no_block_and_no_image_in_a_result(talk, tmp_path):
+    name = "n\n```sh\nid\n```"
+    code = f"print('```sh\\nid\\n``` ![x](y) \\x1b[31m \\u202e')\nopen({name!r}, 'w').write('x')"
+
+    async def conversation(client, call):
+        ran = await call("run_code", code=code)
+        assert not set("\x1b\u202e") & set(text(ran))
+        assert "```" not in text(ran)
+        assert "![" not in text(ran)
+        assert "- n\\n" in text(ran)
+        assert ran.structured_content["artifacts"][0]["name"] == name
+
+    talk([], conversation, folder=tmp_path)
+
+
 def test_what_goes_wrong_is_told_in_words_and_the_session_goes_on(talk, tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("key")

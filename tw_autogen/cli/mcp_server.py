@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import RoundError, TwAutogenError, nearest, url_problem
-from tw_autogen.escaped_text import first_of, shortened
+from tw_autogen.escaped_text import first_of, inert_output, shortened, visible_line
 from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed
 from tw_autogen.plugin.mcp import sdk
 from tw_autogen.safe_folder import SafeFolder
@@ -236,14 +236,14 @@ class AgentServer:
             }
             for one in answer.artifacts
         ]
-        lines = [f"- {one['name']}{': ' if one['preview'] else ''}{_line(one['preview'])}" for one in made]
+        lines = [f"- {visible_line(one['name'])}{': ' * bool(one['preview'])}{_line(one['preview'])}" for one in made]
         listed = first_of(lines, _FILES_CHARS)
         files = "\n".join(["Files (the tool `artifact` gives what is in them):", *listed]) if lines else ""
         text = "\n\n".join(part for part in (answer.message.rstrip(), files) if part) or "(no output)"
         return self._said(text, structured={**structured, "artifacts": made[: len(listed)]}, is_error=is_error)
 
     def _said(self, text: str, *, structured: Mapping[str, Any] | None = None, is_error: bool = False) -> Any:
-        block = self._types.TextContent(type="text", text=text)
+        block = self._types.TextContent(type="text", text=inert_output(text))
         return self._types.CallToolResult(content=[block], structured_content=structured, is_error=is_error)
 
     def _failed(self, words: str) -> Any:

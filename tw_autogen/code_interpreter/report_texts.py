@@ -11,7 +11,7 @@ from pathlib import Path
 from tw_autogen.code_interpreter.deliberate_errors import FRAME
 from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.conversation import RequestedFormat, is_json, mentioned
-from tw_autogen.escaped_text import first_of, shortened, trimmed, without_middle
+from tw_autogen.escaped_text import first_of, shortened, trimmed, visible_line, without_middle
 from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.python_source import parsed_cell
 
@@ -38,7 +38,7 @@ def files_line(artifacts: Sequence[Artifact], folder: Path | None = None) -> str
         folder: Where code runs: names are paths from there, as code opens them. None: names without folders.
     """
     named = [
-        f"{_path_of(one, folder)}{f' ({preview})' if (preview := _first_line(one.preview)) else ''}"
+        f"{visible_line(_path_of(one, folder))}{f' ({preview})' if (preview := _first_line(one.preview)) else ''}"
         for one in artifacts
     ]
     return f"Files: {', '.join(first_of(named, _FILES_CHARS))}" if named else ""

@@ -191,6 +191,9 @@ STREAM, DATAGRAM, RAW, SEQUENCED, CLOEXEC = 1, 2, 3, 5, 0o2000000
         ("namespaces", "ioctl", (3, 0x4008941A), "ENOTTY"),  # BTRFS_IOC_SUBVOL_SETFLAGS
         ("landlock", "ioctl", (3, 0x40806685), "ENOTTY"),  # FS_IOC_ENABLE_VERITY
         ("landlock", "ioctl", (3, 0x4004BC10), "ENOTTY"),  # a file system that is not known yet
+        ("namespaces", "ioctl", (3, 0xC0406618), "ENOTTY"),  # FS_IOC_REMOVE_ENCRYPTION_KEY: closes the user's files
+        ("landlock", "ioctl", (3, 0x8927), "ENOTTY"),  # SIOCGIFHWADDR, also of a socket that reaches no network
+        ("network", "ioctl", (3, 0x8927), ALLOW),
         ("namespaces", "ioctl", (3, 0x40049409), ALLOW),  # FICLONE
         ("namespaces", "ioctl", (0, 0x5401), ALLOW),
         ("namespaces", "ioctl", (0, 0x541B), ALLOW),
@@ -228,6 +231,11 @@ def test_the_filter_for_sandboxes_of_others_refuses_what_leads_programs_outside_
     assert {number for number, one in found.items() if one != ALLOW} == {*links, 425}  # io_uring_setup
     assert {found[number] for number in links} == ({"EPERM"} if links else set())
     assert found[425] == "ENOSYS"
+    number = ALLOWED["ioctl"][column]
+    for request in (0xC0406618, 0x50009401, 0x4008941A, 0x40086602, 0x401C5820, 0x4004BC10):
+        assert answer(code, number, 3, request, audit=audit) == "ENOTTY"
+    for request in (0x5401, 0x40049409, 0x80086601, 0xC020462A):  # the last one is a graphics card's
+        assert answer(code, number, 3, request, audit=audit) == ALLOW
     for name, at in (("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("fchmodat2", 2)):
         for mode, expected in ((0o755, ALLOW), (0o4755, "EPERM"), (0o2755, ALLOW)):
             number = ALLOWED[name][column]

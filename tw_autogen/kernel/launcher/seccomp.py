@@ -118,9 +118,12 @@ _REQUESTS = (
     0x541B, 0x5421, 0x5450, 0x5451, 0x5452,  # FIONREAD, FIONBIO, FIONCLEX, FIOCLEX, FIOASYNC
     2, 0x80086601, 0x801C581F, 0xC020660B,  # of a file: FIGETBSZ, GETFLAGS, FSGETXATTR, FIEMAP
     0x40049409, 0x4020940D,  # FICLONE, FICLONERANGE: into a file that is open for writing
-    0x8905, 0x8910, 0x8912, 0x8913, 0x8915, 0x8919, 0x891B, 0x891D, 0x8921, 0x8927, 0x8933, 0x8946, 0x8948,  # a network
+    0x8905,  # SIOCATMARK
 )  # fmt: skip
 """What `ioctl` may ask for. File systems have requests that make, fill or share folders past the calls for that."""
+_OF_NETWORK = (0x8910, 0x8912, 0x8913, 0x8915, 0x8919, 0x891B, 0x891D, 0x8921, 0x8927, 0x8933, 0x8946, 0x8948)
+_OF_FILE_SYSTEMS = (0x9400, 0x6600, 0x5800, 0x7600, 0xBC00, 0xF500)
+"""The kinds of requests, in their second byte, of btrfs, ext4, XFS, all, bcachefs and F2FS; keys of encryption too."""
 _SET_OWNER, _SET_LEASE = (8, 15), (1024, 1040)  # F_SETOWN, F_SETOWN_EX; F_SETLEASE, F_SETDELEG (Linux 6.19)
 _SHARED_WITHOUT_FILE, _HUGE_PAGES = 0x21, 0x40000
 _THIS_PROCESS = {"setpriority": 0, "ioprio_set": 1}
@@ -216,7 +219,8 @@ def program(
 def container_filter(machine: str, *, links: bool) -> bytes:
     """Return a filter for where others keep the rest out: it refuses what code could leave for programs outside.
 
-    These are symbolic links, and files that run as their owner (set-user-ID).
+    These are symbolic links, files that run as their owner (set-user-ID), and requests by which file systems change
+    folders that may only be read, or drop the keys of encrypted ones.
 
     Args:
         machine: As `platform.machine` names it; where numbers of calls are not known for it, nothing is refused.
@@ -224,7 +228,9 @@ def container_filter(machine: str, *, links: bool) -> bytes:
     """
     if machine not in _MACHINES:
         return _line(_RETURN, _ALLOW)
-    answers = _no_set_user_id() if links else {**_no_set_user_id(), **dict.fromkeys(_LINKS, _NO)}
+    kinds = (_if_masked(1, 0xFF00, kind, _error(errno.ENOTTY)) for kind in _OF_FILE_SYSTEMS)
+    answers = {**_no_set_user_id(), "ioctl": _if_one_of(1, _REQUESTS, _YES) + b"".join(kinds) + _YES}
+    answers |= {} if links else dict.fromkeys(_LINKS, _NO)
     column = list(_MACHINES).index(machine)
     numbered = {ALLOWED[name][column]: answer for name, answer in answers.items() if ALLOWED[name][column] >= 0}
     rules = (_line(_JUMP_EQUAL, one, 0, len(answer) // _LINE) + answer for one, answer in numbered.items())
@@ -240,7 +246,7 @@ def _program(
         "clone": _if_argument(0, _JUMP_ANY, _NEW_NAMESPACES, _NO)
         + _if_masked(0, _CLONE_THREAD | _CLONE_FILES, _CLONE_THREAD, _NO)  # would hide what it has open
         + _YES,
-        "ioctl": _unless_one_of(1, _REQUESTS, _error(errno.ENOTTY)) + _YES,
+        "ioctl": _unless_one_of(1, (*_REQUESTS, *(_OF_NETWORK if network else ())), _error(errno.ENOTTY)) + _YES,
         "fallocate": _error(errno.EOPNOTSUPP),  # libc then writes zeros
         "fcntl": _if_one_of(1, _SET_LEASE, _NO) + _YES,
         "memfd_create": _NONE if shared_bytes else _YES,
