@@ -482,7 +482,7 @@ class Settings:
                     raise OSError("it names no folder; leave it out")
                 with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                     Path(value).lstat()  # one that is too long, which no system takes
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # RuntimeError: `~name` of no user
             words = f"{setting.origin}: {key}: {getattr(error, 'strerror', '') or error}"
             raise SettingsError(words, key=key, origin=setting.origin) from error
         return value

@@ -7,7 +7,7 @@ import pytest
 from tw_autogen.errors import PluginLoadError, PluginSpecError
 from tw_autogen.plugin import HostPlugin, Parameter, find_plugins, plugin
 from tw_autogen.plugin.callable_plugins import function_plugin
-from tw_autogen.plugin.decorated_functions import read_functions
+from tw_autogen.plugin.decorated_functions import holds_functions, read_functions
 
 HEAD = "from tw_autogen.plugin import plugin\n\n\n"
 PRICE = HEAD + (
@@ -212,3 +212,13 @@ def test_a_function_that_is_handed_over_needs_no_decorator_and_keeps_its_options
 def test_a_class_under_the_decorator_is_told_so_when_it_runs():
     with pytest.raises(TypeError, match=r"@plugin stands on a function, .*; a class takes @register_plugin"):
         plugin(type("F", (), {}))
+
+
+@pytest.mark.parametrize("many", [100, 290, 900])
+def test_a_decorator_of_very_many_parts_is_none_of_ours(tmp_path, many):
+    path = tmp_path / "many.py"
+    path.write_text(f"{HEAD}@plugin{'.b' * many}\ndef f():\n    'D.'\n")
+
+    with pytest.raises(PluginLoadError, match="no function here has the decorator|nested more than 300 deep"):
+        read_functions(path)
+    assert holds_functions(path) is (many == 900)  # which is told when it is read

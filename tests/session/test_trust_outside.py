@@ -323,3 +323,12 @@ def test_no_installed_role_is_imported_because_of_a_folder_that_is_not_trusted(h
     assert [one.key for one in settings.left_out] == ["role.far.place"]
     assert trust_lines(settings, "--trust")
     assert "far_role" not in sys.modules
+
+
+def test_a_path_in_the_home_of_nobody_is_an_error_that_names_the_setting(here):
+    (here / SETTINGS).write_text("role: {document_retriever: {index: ~nobody-at-all/x}}\n")
+
+    assert [one.key for one in read_settings().left_out] == ["role.document_retriever.index"]
+    for read in (review_folder, functools.partial(read_settings, project=here)):
+        with pytest.raises(ConfigError, match=r"role\.document_retriever\.index: .*home"):
+            read()

@@ -1218,3 +1218,15 @@ def test_trust_that_has_ended_is_not_kept_alive_by_an_older_record_of_the_folder
     TrustStore.of_user().remember(folder, "1" * 64, ())
 
     assert not still_remembered(trusted)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="changes an owner")
+def test_a_folder_that_belongs_to_another_user_than_it_did_is_asked_about_again(here):
+    write(here, **{"tw_autogen.yaml": "kernel: {sandbox: off}\n"})
+    review = review_folder()
+    review.remember(review.sha256())
+    assert read_settings().trust is Trust.full
+
+    os.chown(here, 12345, 12345)
+
+    assert read_settings().trust is Trust.none

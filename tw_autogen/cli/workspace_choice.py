@@ -69,7 +69,8 @@ def _default_place(settings: Settings) -> Path:
 
 def _in_cache() -> Path:
     """Return the place in the user's cache for sessions of the current folder; those of others lie beside it."""
-    here = os.fsencode(f"{Path.cwd()}\0{os.stat(os.curdir).st_ino}")
+    disk = os.statvfs(os.curdir).f_fsid if hasattr(os, "statvfs") else 0  # of another medium, not at each mount
+    here = os.fsencode(f"{Path.cwd()}\0{disk}\0{os.stat(os.curdir).st_ino}")
     return cache_folder(os.environ) / "sessions" / hashlib.sha256(here).hexdigest()[:16]
 
 

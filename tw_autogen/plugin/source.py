@@ -170,7 +170,7 @@ def _is_plugin(decorator: ast.expr, tree: ast.Module) -> bool:
     """Return whether a decorator is ours, or was meant to be: others have a `plugin` too."""
     target = _target(decorator)
     if isinstance(target, ast.Attribute):
-        return ast.unparse(target) in {f"{package}.plugin" for package in (*_PACKAGES, "plugin")}
+        return _dotted(target) in {f"{package}.plugin" for package in (*_PACKAGES, "plugin")}
     here = getattr(target, "id", None)
     return any(
         name == here and original == "plugin" and module in (*_PACKAGES, "tw_autogen")
@@ -181,6 +181,15 @@ def _is_plugin(decorator: ast.expr, tree: ast.Module) -> bool:
 def _is_module(decorator: ast.expr, tree: ast.Module) -> bool:
     target = _target(decorator)
     return ("tw_autogen", "plugin", getattr(target, "id", "")) in _imported(tree)
+
+
+def _dotted(name: ast.expr) -> str:
+    """Return a name with its dots, however many; what is before the first one may be no name."""
+    parts: list[str] = []
+    while isinstance(name, ast.Attribute):
+        parts.append(name.attr)
+        name = name.value
+    return ".".join([getattr(name, "id", ""), *reversed(parts)])
 
 
 def _target(decorator: ast.expr) -> ast.expr:

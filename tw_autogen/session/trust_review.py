@@ -199,10 +199,9 @@ class Review:
         return self._store.record(self.folder)
 
     def sha256(self) -> str:
-        """Return the hash of what the folder wants and of all files that its trust is about; empty: it has none.
+        """Return the hash of what the folder wants, of its owner, and of all files that its trust is about; or nothing.
 
-        These are the folder's settings files, those that they name, the code and YAML of its roles and plugins with
-        what such roles import from the folder, and its examples.
+        Its settings files, what they name, code and YAML of roles and plugins, what roles import there, and examples.
         """
         return self._hashed()[0]
 
@@ -223,7 +222,8 @@ class Review:
                 )
         except ConfigError as error:
             return "", None, visible_line(str(error))
-        return hashlib.sha256(json.dumps([files.sha256, wants]).encode()).hexdigest(), files, ""
+        found = json.dumps([files.sha256, wants, os.stat(self.folder).st_uid])
+        return hashlib.sha256(found.encode()).hexdigest(), files, ""
 
     @property
     def _contents(self) -> dict[Path, bytes | None]:

@@ -83,7 +83,7 @@ def wants_of(one: FolderSetting, folder: Path, *, looks_outside: bool = True) ->
     else:
         variable = one.key.startswith(f"{ROLE_SECTION}.") and one.key.endswith(VARIABLE_SUFFIX)
         means = _MEANS.get(one.key, "a variable of your environment, which goes to that role's server" * variable)
-        shown = visible_line(f"{value}{_found_of(one)}{_links_of(one) if looks_outside else ''}")
+        shown = visible_line(f"{value}{f'{_found_of(one)}{_links_of(one)}' if looks_outside else ''}")
         yield Want(
             visible_line(one.key),
             f"{shown}: {means}" if means else shown,

@@ -7,8 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Container, Iterator
 from typing import Any
+
+try:
+    from autogen.agentchat.group import ContextExpression, ContextVariables
+except ImportError:  # a lineage without groups of this kind
+    ContextExpression = ContextVariables = None
 
 _PLAIN = (str, int, float, bool, type(None))
 _MANY = (list, tuple, set, frozenset)
@@ -38,7 +44,7 @@ class CallVariables:
 
         Tables become lists of records, arrays lists, models dictionaries, and any other object its text. A blank comes
         into `${` of a new text, also in a set: a condition that names its variable twice would replace what stands
-        there again.
+        there again. Where the host puts texts unescaped between quotes, their quotes and backslashes become others.
         """
         after = dict(self.variables.items())
         for name, value in after.items():
@@ -55,8 +61,20 @@ class CallVariables:
 def _blanked(value: Any) -> Any:
     """Return a text, or what the host shows by its text, without the beginning of a variable's name."""
     if isinstance(value, str):
-        return value.replace("${", "$ {")
+        value = value.replace("${", "$ {")
+        return value if _escapes_texts() else value.replace("'", "\u2019").replace("\\", "\u2216")
     return type(value)(map(_blanked, value)) if type(value) in (set, frozenset, tuple) else value
+
+
+@functools.cache
+def _escapes_texts() -> bool:
+    """Return whether the host's conditions escape texts before they evaluate them; those of pyautogen 0.9.0 don't."""
+    if ContextExpression is None:
+        return True
+    try:
+        return ContextExpression("${a} == 'x'").evaluate(ContextVariables(data={"a": "'"})) is False
+    except Exception:  # noqa: BLE001 - whatever it makes of a quote that ends its text
+        return False
 
 
 def _objects(value: Any, depth: int) -> Iterator[Any]:

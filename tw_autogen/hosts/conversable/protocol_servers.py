@@ -17,6 +17,7 @@ from tw_autogen.hosts.conversable.group_functions import VARIABLES
 _INSTALL = 'pip install "tw-autogen[service]"'
 _MOST_CLIENTS = 1000
 """So many clients' context variables are kept, of those that asked last."""
+_MOST_DEPTH = 30
 
 
 class _Served(Closing):
@@ -53,12 +54,16 @@ class _Served(Closing):
             self._reply.cancel()
 
 
-def _copied(value: Any) -> Any:
-    """Return a copy for one client; what can't be copied, such as a connection, is shared by all."""
+def _copied(value: Any, depth: int = 0) -> Any:
+    """Return a copy for one client; an object that can't be copied, such as a connection, is shared by all."""
     try:
         return copy.deepcopy(value)
     except Exception:  # noqa: BLE001 - any class may refuse in its own way
-        return value
+        if depth > _MOST_DEPTH or type(value) not in (dict, list, tuple, set, frozenset):
+            return value
+    if type(value) is dict:
+        return {key: _copied(one, depth + 1) for key, one in value.items()}
+    return type(value)(_copied(one, depth + 1) for one in value)
 
 
 def _by_client(agent: Any) -> Callable[[Hashable], _Served]:
