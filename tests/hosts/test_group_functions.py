@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+from typing import Annotated
 
 import pandas as pd
 import pytest
@@ -16,6 +17,8 @@ SharedSession, TaskWeaverAgent = conversable.SharedSession, conversable.TaskWeav
 CallVariables = importlib.import_module("tw_autogen.hosts.conversable.json_variables").CallVariables
 group = pytest.importorskip("autogen.agentchat.group", reason="this host has no groups with context variables")
 patterns = pytest.importorskip("autogen.agentchat.group.patterns")
+tools = pytest.importorskip("autogen.tools")
+ChatContext = tools.ChatContext
 AgentTarget, ContextVariables, ReplyResult = group.AgentTarget, group.ContextVariables, group.ReplyResult
 
 
@@ -150,6 +153,56 @@ def test_calls_at_a_time_change_what_they_change_and_no_more():
     third.give_back()
 
     assert shared.to_dict() == {"a": 10, "b": 20, "seen": {1}, "text": "$ {x}"}
+
+
+def chosen_folder() -> str:
+    return "the user's"
+
+
+async def read_note(
+    name: str,
+    context_variables: ContextVariables,
+    folder: Annotated[str, tools.Depends(chosen_folder)],
+    more: str = tools.Depends(chosen_folder),
+) -> str:
+    """Read a note by its plain name."""
+    await asyncio.sleep(0)
+    return f"{name} of {folder} and {more}, {len(context_variables)}"
+
+
+READS = """\
+print(read_note('a'))
+for given in ({'folder': 'mine'}, {'more': 'mine'}, {'context_variables': {}}):
+    try: print(read_note('a', **given))
+    except Exception as error: print('refused:', error)
+try: print(read_note('a', 'mine'))
+except Exception as error: print('refused:', error)
+"""
+
+
+@pytest.mark.parametrize("how", ["functions", "plugins", "registered"])
+def test_what_the_host_injects_is_given_by_no_code(served, tmp_path, how):
+    config = served(plans("read"), codes(READS), plans("Read.", to="User"))
+    given = {} if how == "registered" else {how: [read_note]}
+    with TaskWeaverAgent("reader", llm_config=config, workspace=tmp_path, **given) as worker:
+        if how == "registered":
+            worker.register_for_llm(description="Read a note.")(read_note)
+        worker.generate_reply([{"role": "user", "content": "Read."}])
+
+    prompt, told = str(served.requests[1]["messages"]), str(served.requests[-1]["messages"][-1]["content"])
+    assert "def read_note(name: str)" in prompt
+    assert "a of the user's and the user's, " in told
+    assert told.count("refused:") == 4
+    assert "mine and" not in told
+
+
+def test_a_function_that_wants_a_context_of_the_hosts_executor_is_refused(served, tmp_path):
+    def look_back(word: str, chat: ChatContext) -> str:
+        """Look for a word."""
+        return word
+
+    with pytest.raises(ConfigError, match="look_back: chat: a ChatContext is given by the host's own executor only"):
+        TaskWeaverAgent("reader", llm_config=served(), workspace=tmp_path, plugins=[look_back])
 
 
 @pytest.mark.parametrize("how", ["functions", "plugins", "registered"])

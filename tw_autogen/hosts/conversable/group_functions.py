@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
+import typing
 from collections.abc import Awaitable
 from contextvars import ContextVar
 from typing import Any
 
+from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.call_chain import chain
 from tw_autogen.hosts.conversable.json_variables import CallVariables
 
 try:
     from autogen.agentchat.group import ReplyResult
     from autogen.agentchat.group.targets.transition_target import TransitionTarget
+    from autogen.fast_depends.dependencies import model
+    from autogen.tools.dependency_injection import BaseContext, inject_params
 except ImportError:  # a lineage without groups of this kind
     ReplyResult = TransitionTarget = None
 
@@ -37,7 +41,11 @@ def with_context(wanted: Any) -> Any:
     Returns:
         A function without the parameter `context_variables`, for which the agent at work passes its own. Of a
         `ReplyResult` the caller gets the message; its variables are the agent's, and its target speaks next in a group.
-        What comes into the variables is made JSON, see `CallVariables`.
+        What comes into the variables is made JSON, see `CallVariables`. Parameters with the host's `Depends` are
+        injected by the host, and no call can give them.
+
+    Raises:
+        ConfigError: a parameter is a context that only the host's own executor gives.
 
     Source:
         `GroupToolExecutor` of AG2: `_modify_context_variables_param` and `_generate_group_tool_reply`.
@@ -46,6 +54,7 @@ def with_context(wanted: Any) -> Any:
     if ReplyResult is None or not inspect.isroutine(function):
         return wanted
     try:
+        wanted = _with_injected(wanted, function)
         signature = inspect.signature(wanted)
     except (TypeError, ValueError):  # a builtin; whoever makes a plugin of it says so
         return wanted
@@ -54,6 +63,8 @@ def with_context(wanted: Any) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if _CONTEXT in kwargs:
+            raise TypeError(f"{_CONTEXT} are given by the agent")
         own = _call_variables(needed=place is not None)
         if place is not None and own is not None:
             if len(args) > place:
@@ -87,6 +98,41 @@ def hand_on(group: Any, targets: list[Any]) -> None:
     executor = next((one for one in getattr(group, "agents", ()) if hasattr(one, "set_next_target")), None)
     if executor is not None and targets:
         executor.set_next_target(targets[-1])
+
+
+def _with_injected(wanted: Any, function: Any) -> Any:
+    """Return a function that the host gives what it injects, without these parameters.
+
+    Raises:
+        ConfigError: as of `with_context`.
+        TypeError: it has no signature, like the ValueError.
+        ValueError: so too.
+    """
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except Exception:  # noqa: BLE001 - names that are not there, in the words of whoever looks them up
+        hints = {}
+    injected = set()
+    for name, one in inspect.signature(wanted).parameters.items():
+        metadata = getattr(hints.get(name, one.annotation), "__metadata__", ())
+        if isinstance(one.default, model.Depends) or any(isinstance(part, model.Depends) for part in metadata):
+            injected.add(name)
+        elif isinstance(kind := hints.get(name), type) and issubclass(kind, BaseContext):
+            where = f"{getattr(function, '__name__', 'a function')}: {name}"
+            raise ConfigError(f"{where}: a {kind.__name__} is given by the host's own executor only; leave it out")
+    if not injected:
+        return wanted
+    inner = inject_params(wanted)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if given := injected & kwargs.keys():
+            raise TypeError(f"{', '.join(sorted(given))}: injected, so no call gives it")
+        return inner(*args, **kwargs)
+
+    parameters = [one for name, one in inspect.signature(wanted).parameters.items() if name not in injected]
+    call.__signature__ = inspect.signature(wanted).replace(parameters=parameters)  # type: ignore[attr-defined]
+    return call
 
 
 def _call_variables(*, needed: bool) -> CallVariables | None:
