@@ -1,6 +1,7 @@
 """Calls from a cell to the host, over the kernel's own stdin channel."""
 
 import contextvars
+import inspect
 import os
 import signal
 import threading
@@ -409,3 +410,20 @@ def test_only_what_is_served_can_be_reached_also_by_forged_requests(kernel, forg
 
     assert message in ran.error
     assert kernel.execute("quick()", seconds=SECONDS).result == "'here'"
+
+
+def test_names_that_a_function_does_not_have_reach_none_of_what_it_wraps(kernel):
+    def inner(order, **more):
+        return f"{order} {more}"
+
+    def outer(*args, **kwargs):
+        return inner(*args, **kwargs)
+
+    outer.__signature__ = inspect.Signature([inspect.Parameter("order", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
+    kernel.serve("quick", outer)
+    pairs = "{'$': 'dict', 'items': [['order', 'o'], ['more', 'm']]}"
+    ran = kernel.execute(f"{FORGED}calls.ask('quick', op='call', args=[], kwargs={pairs})", seconds=SECONDS)
+
+    assert not ran.ok
+    assert "got an unexpected keyword argument 'more'" in ran.error
+    assert kernel.execute("quick('o')", seconds=SECONDS).result == "'o {}'"

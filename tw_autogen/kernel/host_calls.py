@@ -98,10 +98,14 @@ class HostFunctions:
             if name in self._fixed:
                 return json.dumps({"id": number, "value": codec.pack(self._fixed[name])})
             function = self._functions[name]
-            _check_arity(function, asked["args"], asked["kwargs"])
+            is_pairs = TAG in asked["kwargs"]  # else one of the names is that mark
+            if not is_pairs:
+                _check_arity(function, asked["args"], asked["kwargs"])  # before any of them is unpacked
             with self._unpacking:  # what is taken for a while only is taken by one call at a time
                 args, kwargs = codec.unpack([asked.pop("args"), asked.pop("kwargs")], bounds)
                 check_hash_values([args, kwargs])  # the function may make sets and dicts of them
+            if is_pairs:
+                _check_arity(function, args, kwargs)
             value = codec.pack(function(*args, **kwargs))
             return json.dumps({"id": number, "value": value})
         except BaseException as error:  # noqa: BLE001 - foreign code, and arguments that may be anything: the cell is told
@@ -111,12 +115,12 @@ class HostFunctions:
 
 
 def _check_arity(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
-    """Check that a function takes so many arguments of these names, before any of them is unpacked.
+    """Check that a function takes so many arguments of these names.
 
     Args:
         function: Is going to be called.
-        args: A list of packed values.
-        kwargs: Packed values by name.
+        args: A list of values, packed or not.
+        kwargs: Values by name.
 
     Raises:
         TypeError: it doesn't.
@@ -125,8 +129,7 @@ def _check_arity(function: Callable[..., Any], args: list[Any], kwargs: dict[str
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some functions in C have none
         return
-    if TAG not in kwargs:  # else one of the names is that mark, and the dict is packed as pairs
-        signature.bind(*args, **kwargs)
+    signature.bind(*args, **kwargs)
 
 
 def _checked(asked: Any) -> str:

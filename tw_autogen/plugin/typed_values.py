@@ -74,7 +74,8 @@ def with_json_values(
     """Return a function that takes the JSON form of structured values, and returns that of its result.
 
     Args:
-        function: Raises a ValueError for an argument that does not fit its type, which says why field by field.
+        function: Raises a ValueError for an argument that does not fit its type, which says why field by field, and a
+            TypeError for one that its signature does not have.
         adapters: As `structured_types` gives them.
     """
     signature = inspect.signature(function) if adapters.keys() - {RESULT} else None
@@ -82,10 +83,7 @@ def with_json_values(
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if signature is not None:
-            try:
-                bound = signature.bind(*args, **kwargs)
-            except TypeError:
-                return function(*args, **kwargs)  # which says so itself
+            bound = signature.bind(*args, **kwargs)
             for name in bound.arguments.keys() & adapters.keys():
                 bound.arguments[name] = _read(name, adapters[name], bound.arguments[name])
             args, kwargs = bound.args, bound.kwargs
