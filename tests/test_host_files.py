@@ -42,6 +42,7 @@ READ = {
     "tw_autogen/session_layout.py": "reads the beginning of a session's journal, beside the folder of code",
     "tw_autogen/role/spec.py": "asks whether a path in a role's settings is a folder",
     "tw_autogen/safe_folder/directory_tree.py": "is SafeFolder",
+    "tw_autogen/session/trust_review.py": "asks whose the folder is that is asked about",
     "tw_autogen/named_folders.py": "reads where links lead of a folder that may be anybody's; opens nothing",
     "tw_autogen/settings_trust.py": "asks which folder is the current one; lists the project's folders",
     "tw_autogen/unlisted_folders.py": "asks whether a folder that can't be listed is closed; opens nothing",

@@ -787,6 +787,49 @@ def test_what_is_mounted_between_the_look_at_a_folder_and_its_use_is_left_alone(
     assert done.stdout
 
 
+CHANGED = """
+import sys
+from pathlib import Path
+from tw_autogen.kernel.exchange_folder import HostExchange
+from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder
+mine = Path(sys.argv[1])
+if sys.argv[2] == "code's":
+    KERNEL_FOLDERS.add(mine)
+with SafeFolder(mine) as folder:
+    for change in (
+        lambda: folder.create_file("usb/new").close(), lambda: folder.make_folder("usb/sub"),
+        lambda: folder.append_file("note.txt").close(), lambda: folder.move("own.txt", "usb/own.txt"),
+        lambda: folder.move("usb/photo.jpg", "photo.jpg"), lambda: folder.remove("usb/photo.jpg"),
+        lambda: folder.remove_tree("usb/old"), lambda: folder.copy_in(open(sys.executable, "rb"), "usb/in"),
+    ):
+        try:
+            change()
+        except OSError as error:
+            print("refused:", error)
+print(sorted(path.name for path in (mine / "usb").iterdir()))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root mounts")
+@pytest.mark.parametrize("whose", ["code's", "the user's"])
+def test_the_host_changes_nothing_that_is_mounted_in_a_folder_of_codes(tmp_path, whose):
+    write_tree = ("disk/photo.jpg", "disk/old/file", "mine/usb/x", "mine/note.txt", "mine/own.txt", "token.txt")
+    for name in write_tree:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("CANARY")
+    mine = tmp_path / "mine"
+    mounted = f"mount --bind {tmp_path}/disk {mine}/usb && mount --bind {tmp_path}/token.txt {mine}/note.txt"
+    done = run_mounted(mounted, sys.executable, "-c", CHANGED, str(mine), whose)
+
+    assert done.returncode == 0, done.stderr
+    if whose == "code's":
+        assert done.stdout.count("something is mounted there") == 8
+        assert "['old', 'photo.jpg']" in done.stdout
+    else:
+        assert "['in', 'new', 'sub']" in done.stdout
+    assert (tmp_path / "token.txt").read_text() == "CANARY"
+
+
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root mounts")
 def test_a_table_is_not_taken_from_what_is_mounted_over_the_exchange_folder(tmp_path):
     (tmp_path / "disk").mkdir()
@@ -799,6 +842,7 @@ def test_a_table_is_not_taken_from_what_is_mounted_over_the_exchange_folder(tmp_
         "try: print(exchange.open('secret.csv').read())\n"
         "except OSError as error: print(error)\n"
         "exchange.remove('secret.csv')\n"
+        "exchange.remove('../secret.csv')\n"
     )
     words = [sys.executable, "-c", take, str(tmp_path / "mine")]
     mounted = f"mount --bind {tmp_path}/disk {tmp_path}/mine/{FOLDER}"

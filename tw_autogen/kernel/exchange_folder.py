@@ -46,14 +46,14 @@ class HostExchange:
 
     def open(self, name: str) -> BinaryIO:
         """Open a file that the kernel wrote."""
-        if "/" in name or os.sep in name:
-            raise FileNotFoundError(f"not a file of the exchange: {name!r}")
+        _check_plain(name)
         with self._opened() as exchange:
             return exchange.open_file(name)
 
     def remove(self, name: str) -> None:
         """Remove a file that was read; what is not there, or no longer in the folder, stays as it is."""
         with contextlib.suppress(OSError), self._opened() as exchange:
+            _check_plain(name)
             exchange.remove(name)
 
     def sweep(self) -> None:
@@ -90,6 +90,11 @@ class HostExchange:
                     exchange.remove_tree(one.name, seconds=ends - time.monotonic())
             if over == there:
                 folder.remove_tree(FOLDER, seconds=ends - time.monotonic())
+
+
+def _check_plain(name: str) -> None:
+    if "/" in name or os.sep in name:
+        raise FileNotFoundError(f"not a file of the exchange: {name!r}")
 
 
 @contextlib.contextmanager

@@ -237,7 +237,7 @@ def identity(at: At) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = "") -> int:
+def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = "", same_mount: bool = False) -> int:
     """Open a regular file and return its descriptor.
 
     Args:
@@ -246,6 +246,7 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
         flags: As of `os.open`.
         mode: Of a file that is created.
         name: What errors call it.
+        same_mount: On Linux, one that is mounted there is refused.
 
     Raises:
         PermissionError: it is not a regular file, or a hard link to a file of another user than the directory's owner,
@@ -265,6 +266,8 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
         if not stat.S_ISREG(about.st_mode):
             kind = _NOT_PLAIN.get(stat.S_IFMT(about.st_mode), "something else")
             raise PermissionError(errno.EPERM, f"not a regular file but {kind}", name or last)
+        if same_mount:
+            _check_same_mount(at, found, name or last)
         _refuse_closed(at, found, name or last, write=write)
         closed = not about.st_mode & stat.S_IROTH
         owner = os.stat(at).st_uid if closed or about.st_nlink > 1 else about.st_uid

@@ -280,7 +280,7 @@ class SafeFolder(Closing):
         components = _components(name)
         for depth in range(1, len(components) if parents else 1):
             self.make_folder("/".join(components[:depth]))
-        with self._parent(name) as (at, last):
+        with self._parent(name, changes=True) as (at, last):
             try:
                 directory_calls.make_folder(at, last)
             except FileExistsError:
@@ -356,7 +356,7 @@ class SafeFolder(Closing):
         Raises:
             OSError: there is no such entry, a link is in the way, or the system refuses.
         """
-        with self._parent(name) as (at, last), self._parent(target) as (there, new):
+        with self._parent(name, changes=True) as (at, last), self._parent(target, changes=True) as (there, new):
             directory_calls.rename(at, last, there, new)
 
     def remove(self, name: str) -> None:
@@ -365,7 +365,7 @@ class SafeFolder(Closing):
         Raises:
             OSError: there is none, it is a directory, or a link is in the way.
         """
-        with self._parent(name) as (at, last):
+        with self._parent(name, changes=True) as (at, last):
             directory_calls.unlink(at, last)
 
     def remove_tree(self, name: str, *, seconds: float = math.inf) -> None:
@@ -378,7 +378,7 @@ class SafeFolder(Closing):
         Raises:
             OSError: something could not be removed; the rest is removed.
         """
-        with self._parent(name) as (at, last):
+        with self._parent(name, changes=True) as (at, last):
             if not stat.S_ISDIR(directory_calls.lstat(at, last).st_mode):
                 directory_calls.unlink(at, last)
                 return
@@ -451,8 +451,10 @@ class SafeFolder(Closing):
                 more = way.advance(folders if way.prefix else [name for name in folders if name not in but])
 
     def _open(self, name: str, flags: int, *, mode: int = 0o644) -> int:
-        with self._parent(name) as (at, last):
-            return directory_calls.open_plain(at, last, flags, mode=mode, name=name)
+        changes = flags != os.O_RDONLY
+        with self._parent(name, changes=changes) as (at, last):
+            same_mount = changes and is_of_code(self.path)
+            return directory_calls.open_plain(at, last, flags, mode=mode, name=name, same_mount=same_mount)
 
     def _list(self) -> At:
         return directory_calls.open_folder(self._at, ".", listed=True)
@@ -468,7 +470,7 @@ class SafeFolder(Closing):
         Raises:
             PermissionError: untrusted code has exchanged it before it had its name.
         """
-        with self._parent(name) as (at, last):
+        with self._parent(name, changes=True) as (at, last):
             part = f".{secrets.token_hex(8)}.part"
             try:
                 made = directory_calls.open_plain(at, part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=mode)
@@ -489,14 +491,23 @@ class SafeFolder(Closing):
         return os.path.abspath(self.path) if directory_calls.BY_DESCRIPTOR and os.geteuid() == 0 else ""
 
     @contextlib.contextmanager
-    def _parent(self, name: str) -> Iterator[tuple[At, str]]:
-        """Open the directory that an entry is in; return it with the last component of the name."""
+    def _parent(self, name: str, *, changes: bool = False) -> Iterator[tuple[At, str]]:
+        """Open the directory that an entry is in; return it with the last component of the name.
+
+        Args:
+            name: The entry's.
+            changes: The host will change the entry: in a folder where code works, not where something is mounted, which
+                code may have moved there without seeing what it holds.
+        """
         *above, last = _components(name)
         at, path = self._at, self._full()
+        open_inner: Callable[[At, str], At] = directory_calls.open_folder
+        if changes and above and is_of_code(self.path):
+            open_inner = directory_calls.open_on_same_mount
         try:
             for part in above:
                 try:
-                    inner = directory_calls.open_folder(at, part)
+                    inner = open_inner(at, part)
                 except OSError as error:
                     raise directory_calls.explained(error, name, part) from None
                 path = os.path.join(path, part)[:PATH_MAX]
