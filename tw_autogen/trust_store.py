@@ -27,7 +27,7 @@ from tw_autogen.closing import value_set
 from tw_autogen.errors import ConfigError
 from tw_autogen.named_folders import named_file
 from tw_autogen.private_files import lies_in, make_private_folder
-from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.safe_folder import SafeFolder, is_protected
 from tw_autogen.unlisted_folders import check_unlisted
 
 _OVER_NO_LINK = ContextVar("over_no_link", default=False)
@@ -379,7 +379,8 @@ def code_files(
 
     Args:
         folders: Where they are looked for.
-        suffixes: What their names end with; with `PROGRAM_SUFFIXES` a file that may be executed counts too.
+        suffixes: What their names end with; with `PROGRAM_SUFFIXES` a file counts too that may be executed, or that
+            programs obey by its name (`is_protected`).
         caches: Which of Python's own caches too.
         enter: Called with the path of a folder below: look into it?
 
@@ -408,7 +409,7 @@ def code_files(
                 raise ConfigError(f"{folder}: more than {_MOST_FILES} files, too many to look through for trust")
             for name in names:
                 path = Path(place, name)
-                counts = name.endswith(suffixes) or programs and os.access(path, os.X_OK)
+                counts = name.endswith(suffixes) or programs and (is_protected(name) or os.access(path, os.X_OK))
                 if counts and (every or not name.endswith(".pyc") or _replaces_source(path)):
                     yield path
 

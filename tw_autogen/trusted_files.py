@@ -60,9 +60,9 @@ class TrustedFiles:
     """The files of a trusted folder as they were hashed.
 
     Args:
-        sha256: Over the names and contents of all files.
-        digests: SHA-256 of each file by its absolute path as it is written, links in it not followed; files that were
-            missing, too large or unreadable have a word in its place, which no content equals.
+        sha256: Over the names and contents of all files, and over where links lead by which they are found.
+        digests: SHA-256 of each file by its absolute path as it is written, links in it not followed; a word, which no
+            content equals, for files that were missing, too large or unreadable.
         real: The same by paths with links resolved, for files outside of `folders` that are read under another name.
         folders: Absolute; each file of code in these was hashed, so that one without a digest is new. Folders in them
             whose names begin with a dot are left out.
@@ -101,22 +101,21 @@ class TrustedFiles:
         """
         known = {os.path.abspath(path): content for path, content in (contents or {}).items()}
         whole, left = hashlib.sha256(), _MOST_HASHED_BYTES
-        digests: dict[str, str] = {}
-        resolved: dict[str, str] = {}
+        digests, resolved = dict[str, str](), dict[str, str]()
         real_folder = functools.lru_cache(maxsize=None)(os.path.realpath)
         for path in sorted(set(files)):
             place = os.path.abspath(climbed_path(str(path)))  # `..` goes up from where a link before it leads
             real = os.path.join(real_folder(os.path.dirname(place)), path.name)
             real = os.path.realpath(real) if os.path.islink(real) else real
-            if place in known:
-                content = known[place]
-                digest, size = _UNREADABLE if content is None else hashlib.sha256(content).hexdigest(), 0
-            else:
-                digest, size = _digest(path, left)
+            digest, size = _digest(path, left) if place not in known else (_UNREADABLE, 0)
+            if (content := known.get(place)) is not None:
+                digest = hashlib.sha256(content).hexdigest()
             left -= size
             digests[place] = digest
             resolved[real] = digest if resolved.get(real, digest) == digest else _UNREADABLE  # it changes meanwhile
-            whole.update(os.fsencode(os.path.relpath(place, folder)) + b"\0" + digests[place].encode() + b"\n")
+            name = os.path.relpath(place, folder)
+            straight = os.path.normpath(os.path.join(real_folder(folder), name)) == real
+            whole.update(os.fsencode(name if straight else f"{name}\0{real}") + b"\0" + digest.encode() + b"\n")
         walked = {os.path.abspath(path): os.path.realpath(path) for path in folders}
         for one, real in walked.items():  # by the folder's other name too, links below it not followed
             below = {real + place[len(one) :]: digest for place, digest in digests.items() if lies_in(place, one)}

@@ -460,3 +460,19 @@ def test_what_a_library_warns_of_is_written_with_escapes(run):
     first, second = ran.stderr.splitlines()
     assert first.endswith("UserWarning: a\\x1b[2Jb")
     assert second == "c\\x1b[2Jd"
+
+
+@pytest.mark.parametrize("link", ["plugins", "far.py"])
+def test_plugins_behind_a_link_are_not_looked_at_before_they_are_refused(run, tmp_path, monkeypatch, link):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "far.py").write_text(
+        "from tw_autogen.plugin import plugin\n@plugin\ndef far():\n    'D.'\n"
+    )
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / link).symlink_to("../outside" if link == "plugins" else "../outside/far.py")
+    monkeypatch.chdir(tmp_path / "empty")
+
+    ran = run("plugins", "check")
+
+    assert ran.exit_code == 2
+    assert ("no plugins here" if link == "far.py" else "it is not trusted") in ran.stderr

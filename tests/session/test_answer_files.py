@@ -398,6 +398,7 @@ def test_a_link_above_out_is_followed_once(made, target, monkeypatch):
 def test_names_that_programs_obey_are_saved_nowhere(made, target, caplog):
     names = ("conftest.py", "Makefile", "x.pth", "tw_autogen.yaml", "Report.desktop", "uv.toml", "note.txt", "clean.py",
              "jupyter_server_config.py", "jupyter_config.json", "Pipfile", "--checkpoint-action=exec=sh m.csv",
+             "Directory.Build.props", "App.csproj", "libz.so.1",
              "-", "a\x1b[2J.csv", "\u202evsc.txt", "two\nlines.csv")  # fmt: skip
 
     paths = answer(made(*names)).save_files(target / "new" / "folder")
@@ -422,7 +423,7 @@ def test_a_python_module_is_saved_nowhere_that_python_imports_from(made, target,
     (target / "sub").mkdir()
     monkeypatch.chdir(target if way != "on the path" else target / "sub")
     monkeypatch.setattr(sys, "path", [*sys.path, str(target)] if way == "on the path" else sys.path)
-    files = made("pandas.py", "markdown_it.pyc", "json.cpython-311-x86_64-linux-gnu.so", "run.sh")
+    files = made("pandas.py", "markdown_it.pyc", "json.pyd", "run.sh")
 
     if way in ("out", "grant"):
         landing = AnswerFiles(target, out=Path("sub/..") if way == "out" else None)

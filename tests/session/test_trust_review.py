@@ -779,6 +779,8 @@ CHANGES = {
     "a new plugin": ("plugins/deep/new.py", "1"),
     "an example": ("examples/planner_examples/new.yaml", "1"),
     "a server's program": ("server.py", "1"),
+    "what a build of it reads": ("Directory.Build.props", "<Project/>"),
+    "a library beside it": ("tools/libz.so.1", "1"),
     "what a server's program imports": ("tools/helper.py", "1"),
     "a server's module": ("served/inner.py", "1"),
     "a program that a variable's default names": ("standin.sh", "1"),
@@ -1228,5 +1230,40 @@ def test_a_folder_that_belongs_to_another_user_than_it_did_is_asked_about_again(
     assert read_settings().trust is Trust.full
 
     os.chown(here, 12345, 12345)
+
+    assert read_settings().trust is Trust.none
+
+
+INNER = {
+    "a plugin": ("plugins/p.py", "../store/{}/p.py", "plugins/p.py -> store/1/p.py"),
+    "the plugins": ("plugins", "store/{}", "plugins/p.py -> store/1/p.py"),
+    "a role": ("roles/crier", "../store/{}", "roles/crier -> store/1"),
+    "a server's program": ("run", "store/{}/run", ""),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+@pytest.mark.parametrize("case", INNER)
+def test_a_link_in_the_folder_is_shown_and_ends_trust_when_it_leads_elsewhere(here, case):
+    name, target, shown = INNER[case]
+    for number in (1, 2):  # equal ones, beside which others lie
+        files = {
+            "p.py": "from tw_autogen.plugin import plugin\n@plugin\ndef p():\n    'P.'\n",
+            "run": "#!/bin/sh\n",
+            "role.yaml": "alias: C\nintro: C.\nmodule: p\n",
+        }
+        write(here / "store" / str(number), **files, **{"helper.py": f"N = {number}\n"})
+        (here / "store" / str(number) / "run").chmod(0o755)
+    (here / name).parent.mkdir(exist_ok=True)
+    (here / name).symlink_to(target.format(1))
+    servers = {"m": {"command": "./run"}} if name == "run" else {}
+    write(here, **{"tw_autogen.yaml": {"kernel.sandbox": "off", "plugin.mcp_servers": servers}})
+    review = review_folder()
+    assert shown in " ".join(one.does for one in review.wants)
+    review.remember(review.sha256())
+    assert read_settings().trust is Trust.full
+
+    (here / name).unlink()
+    (here / name).symlink_to(target.format(2))
 
     assert read_settings().trust is Trust.none

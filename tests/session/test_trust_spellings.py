@@ -156,7 +156,7 @@ def test_a_folder_is_looked_through_once_however_often_it_is_named(here):
 
     found = list(server_files(read_mcp_servers(servers), here))
 
-    assert sorted(path.name for path in found) == ["0.py", "0.py", "1.py", "1.py", "2.py", "2.py", SETTINGS]
+    assert sorted(path.name for path in found) == ["0.py", "0.py", "1.py", "1.py", "2.py", "2.py", SETTINGS, SETTINGS]
 
 
 @pytest.mark.parametrize(

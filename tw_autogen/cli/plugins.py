@@ -36,6 +36,7 @@ from tw_autogen.plugin import (
     is_name,
     listed_plugins,
     plugin_files,
+    read_folder,
     write_plugin,
 )
 from tw_autogen.recall import read_conversation
@@ -124,7 +125,10 @@ def check(
     own = _plugin_folder(project, settings)
     if not plugins and not trusted:
         if own is None:
-            plugin_files(Path())  # which says so where there are none
+            here = Path.cwd()
+            next(
+                read_folder(Path(), unseen=lambda path: bool(step_out_of(here, path))), None
+            )  # says so where there are none
         raise ConfigError("the plugins of this folder would be loaded, and it is not trusted; name it with -C .")
     files = files_of_plugins(plugins, own if trusted else None) if plugins else plugin_files(own or (project or Path()))
     if project and not plugins and own is None and (project / settings.read("plugin", PluginSettings).folder).is_dir():

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import itertools
 import os
+import re
 import stat
 from collections.abc import Collection, Iterator
 
@@ -36,6 +37,9 @@ _NAMES = frozenset({
     "build.gradle.kts", "settings.gradle", "flake.nix", "shell.nix", "bunfig.toml", "pom.xml", "build.rs",
     "cargo.toml", ".cargo", ".yarnrc.yml", ".yarnrc", ".pnp.cjs", "mise.toml", ".mise.toml", ".mise.local.toml",
     "procfile", "vagrantfile", "jenkinsfile", "sconstruct", "wscript", "meson.build", "gulpfile.js", "gruntfile.js",
+    "directory.build.props", "directory.build.targets", "directory.build.rsp", "directory.packages.props",
+    "nuget.config", "settings.gradle.kts", "gradle.properties", "taskfile.dist.yml", "taskfile.dist.yaml",
+    "pnpm-workspace.yaml", "package.yaml", ".tool-versions", "go.mod", "go.work",
     "vite.config.js", "vite.config.ts", "vite.config.mjs", "webpack.config.js", "rollup.config.js", "deno.json",
     "babel.config.js", "jest.config.js", "eslint.config.js", "eslint.config.mjs",
     # Jupyter and IPython, which look for them in the current folder
@@ -44,7 +48,8 @@ _NAMES = frozenset({
         "ipython_kernel",
     )),
 })  # fmt: skip
-_SUFFIXES = (".pth", ".code-workspace", ".desktop")
+_SUFFIXES = (".pth", ".code-workspace", ".desktop", ".csproj", ".fsproj", ".vbproj", ".vcxproj", ".sln")
+_LIBRARY = re.compile(r"\.so(\.[0-9]+)*\Z")
 _OF_ENVIRONMENTS = frozenset({"pyvenv.cfg", "conda-meta"})
 _OF_REPOSITORIES = frozenset({"HEAD", "objects", "refs"})
 _PACKAGES = frozenset({"bin", "lib", "lib64", "scripts", "include", *_OF_ENVIRONMENTS})
@@ -62,7 +67,7 @@ def is_protected(name: str) -> bool:
         (True, True, False)
     """
     low = name.casefold()
-    return low in _NAMES or low.endswith(_SUFFIXES)
+    return low in _NAMES or low.endswith(_SUFFIXES) or _LIBRARY.search(low) is not None
 
 
 def is_environment(names: Collection[str]) -> bool:

@@ -589,8 +589,11 @@ def _below(path: Path, folder: Path) -> str:
 
 
 def _relative(path: Path, folder: Path, *, looks_outside: bool = True) -> str:
-    """Return a path as seen from a folder; one that links lead out of it, with where they lead."""
+    """Return a path as seen from a folder; one that leads over links, with where they lead."""
     if not path.is_relative_to(folder):
         return visible_line(str(path))
     out = path_out_of(folder, str(path)) if looks_outside else step_out_of(folder, path)
+    if not out:
+        real = os.path.relpath(os.path.realpath(path), os.path.realpath(folder))
+        out = "" if real == str(path.relative_to(folder)) else real
     return visible_line(f"{path.relative_to(folder)}{f' -> {out}' if out else ''}")

@@ -44,6 +44,12 @@ _MEANS = {
     "session.user_folder": "code may read it",
     "session.workspace": "where sessions lie, which code may write",
 }
+_OF_ROLES = {
+    VARIABLE_SUFFIX: "a variable of your environment, which goes to that role's server",
+    ".no_sandbox": "that role's browser runs without its own sandbox",
+    ".approval": "when you are asked about what that role does",
+}
+"""By the end of a role's setting."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +87,16 @@ def wants_of(one: FolderSetting, folder: Path, *, looks_outside: bool = True) ->
     elif one.key.endswith(_SECRETS):
         yield Want(visible_line(one.key), "a key")
     else:
-        variable = one.key.startswith(f"{ROLE_SECTION}.") and one.key.endswith(VARIABLE_SUFFIX)
-        means = _MEANS.get(one.key, "a variable of your environment, which goes to that role's server" * variable)
+        of_role = one.key.startswith(f"{ROLE_SECTION}.")
+        means = next((words for end, words in _OF_ROLES.items() if of_role and one.key.endswith(end)), "")
+        by_path = one.key == "session.roles" and any(os.sep in text for text in texts_of(value))
+        means = means or _MEANS.get(one.key, "those named by a path are Python, outside the sandbox" * by_path)
         shown = visible_line(f"{value}{f'{_found_of(one)}{_links_of(one)}' if looks_outside else ''}")
         yield Want(
             visible_line(one.key),
             f"{shown}: {means}" if means else shown,
             outside,
-            starts=one.key in _STARTING or one.key.endswith(PROGRAM_OF_ROLE),
+            starts=one.key in _STARTING or (of_role and one.key.endswith((PROGRAM_OF_ROLE, ".no_sandbox"))),
         )
 
 
