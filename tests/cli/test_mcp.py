@@ -102,6 +102,41 @@ def test_a_client_asks_runs_code_lists_variables_and_fetches_files(talk, tmp_pat
     assert kernels(tmp_path / "ws") == []
 
 
+ACTING = "```sh\nrm x\n```\n![x](http://x.org/x.png)<img src=y> \x1b[31m \u202e"
+INERT = "`` `sh\nrm x\n`` `\n! [x](http://x.org/x.png)< img src=y> \\x1b[31m \\u202e"
+
+
+def test_what_code_prints_and_names_begins_no_block_and_no_image_in_a_result(talk, tmp_path):
+    name = "n\n```sh\nrm x\n```\n![x](y).txt"
+    shown = r"n\n`` `sh\nrm x\n`` `\n! [x](y).txt"
+    make = f"print({ACTING!r})\nopen({name!r}, 'w').write({ACTING!r})\ntext = {ACTING!r}\nNone"
+
+    async def conversation(client, call):
+        ran = await call("run_code", code=make)
+        said = text(ran)
+        assert said.startswith(INERT)
+        assert f"\n- {shown}" in said
+        assert ran.structured_content["output"].startswith(INERT)
+        (made,) = ran.structured_content["artifacts"]
+        assert made["name"] == name
+        assert text(await call("artifact", name=made["name"])) == ACTING
+
+        failed = text(await call("run_code", code=f"raise ValueError({ACTING!r})"))
+        variables = await call("variables")
+        listed = str(variables.structured_content)
+        wrong = text(await call("artifact", name=ACTING))
+        asked = await call("ask", request="Print it.")
+        assert asked.structured_content["answer"].startswith(INERT)
+        words = await call("ask", request="How do I remove x?")
+        assert text(words) == words.structured_content["answer"] == "So:\n```sh\nrm x\n```"
+        for one in (said, failed, text(variables), listed, wrong, text(asked)):
+            assert not [sign for sign in ("```", "![", "<img", "\x1b", "\u202e") if sign in one], one
+
+    replies = [plans("print", then="User"), codes(f"print({ACTING!r})"), plans("So:\n```sh\nrm x\n```", to="User")]
+    said, _ = talk(replies, conversation)
+    assert f"made {shown}" in said
+
+
 def test_what_goes_wrong_is_told_in_words_and_the_session_goes_on(talk, tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("key")
