@@ -131,11 +131,12 @@ class ManualReader(Role):
     def _manuals(self, folder: Path) -> dict[str, str]:
         """Return the manuals' names, composed as they are typed (macOS keeps `U` and its dots apart), and as they are.
 
-        Nothing hidden, and no links.
+        Nothing hidden, no links, and nothing of sessions that are kept below the folder.
         """
         names: dict[str, str] = {}
         with SafeFolder.without_links(folder) as opened:  # a link on the way to it has come since it was named
-            for one in itertools.islice(opened.walk(enter=lambda name: not name.startswith(".")), _MOST_ENTRIES):
+            every = opened.walk(enter=lambda name: not name.startswith("."), but_sessions=True)
+            for one in itertools.islice(every, _MOST_ENTRIES):
                 if len(one.name) > _LONGEST_NAME:
                     continue
                 path = PurePosixPath(one.name)

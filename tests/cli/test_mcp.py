@@ -102,19 +102,39 @@ def test_a_client_asks_runs_code_lists_variables_and_fetches_files(talk, tmp_pat
     assert kernels(tmp_path / "ws") == []
 
 
-def test_output_and_names_of_files_start_no_block_and_no_image_in_a_result(talk, tmp_path):
-    name = "n\n```sh\nid\n```"
-    code = f"print('```sh\\nid\\n``` ![x](y) \\x1b[31m \\u202e')\nopen({name!r}, 'w').write('x')"
+ACTING = "```sh\nrm x\n```\n![x](http://x.org/x.png)<img src=y> \x1b[31m \u202e"
+INERT = "`` `sh\nrm x\n`` `\n! [x](http://x.org/x.png)< img src=y> \\x1b[31m \\u202e"
+
+
+def test_what_code_prints_and_names_begins_no_block_and_no_image_in_a_result(talk, tmp_path):
+    name = "n\n```sh\nrm x\n```\n![x](y).txt"
+    shown = r"n\n`` `sh\nrm x\n`` `\n! [x](y).txt"
+    make = f"print({ACTING!r})\nopen({name!r}, 'w').write({ACTING!r})\ntext = {ACTING!r}\nNone"
 
     async def conversation(client, call):
-        ran = await call("run_code", code=code)
-        assert not set("\x1b\u202e") & set(text(ran))
-        assert "```" not in text(ran)
-        assert "![" not in text(ran)
-        assert "- n\\n" in text(ran)
-        assert ran.structured_content["artifacts"][0]["name"] == name
+        ran = await call("run_code", code=make)
+        said = text(ran)
+        assert said.startswith(INERT)
+        assert f"\n- {shown}" in said
+        assert ran.structured_content["output"].startswith(INERT)
+        (made,) = ran.structured_content["artifacts"]
+        assert made["name"] == name
+        assert text(await call("artifact", name=made["name"])) == ACTING
 
-    talk([], conversation, folder=tmp_path)
+        failed = text(await call("run_code", code=f"raise ValueError({ACTING!r})"))
+        variables = await call("variables")
+        listed = str(variables.structured_content)
+        wrong = text(await call("artifact", name=ACTING))
+        asked = await call("ask", request="Print it.")
+        assert asked.structured_content["answer"].startswith(INERT)
+        words = await call("ask", request="How do I remove x?")
+        assert text(words) == words.structured_content["answer"] == "So:\n```sh\nrm x\n```"
+        for one in (said, failed, text(variables), listed, wrong, text(asked)):
+            assert not [sign for sign in ("```", "![", "<img", "\x1b", "\u202e") if sign in one], one
+
+    replies = [plans("print", then="User"), codes(f"print({ACTING!r})"), plans("So:\n```sh\nrm x\n```", to="User")]
+    said, _ = talk(replies, conversation)
+    assert f"made {shown}" in said
 
 
 def test_what_goes_wrong_is_told_in_words_and_the_session_goes_on(talk, tmp_path):

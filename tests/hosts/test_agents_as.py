@@ -1,6 +1,8 @@
 """Other agents as plugins and as roles, and meshes of them."""
 
+import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from pydantic import BaseModel
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import HostCalled, RoundClosed
+from tw_autogen.hosts import agent_files
 from tw_autogen.model import Completion, Usage
 from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
 
@@ -187,6 +190,38 @@ def test_files_of_an_agent_come_back_and_files_from_elsewhere_do_not(agent, tmp_
     assert "Files: map.txt" in report
     assert secret.as_uri() in report  # as words only
     assert not list(tmp_path.glob("session-*/files/secret.txt"))
+
+
+@pytest.mark.parametrize("asked_as", ["plugin", "role"])
+def test_of_a_code_executors_folder_only_what_was_made_for_the_question_comes_back(
+    agent, tmp_path, monkeypatch, run, asked_as
+):
+    work, hour_ns = tmp_path / "work", 3_600_000_000_000
+    monkeypatch.setattr(agent_files, "_CLOCKS_NS", -hour_ns)  # what is here now counts as an hour old
+    (work / "sub").mkdir(parents=True)
+    for name in ("credentials.json", "sub/private.csv", "changed.csv"):
+        (work / name).write_text(f"CANARY {name}")
+    executor = autogen.coding.LocalCommandLineCodeExecutor(work_dir=str(work))
+    helper = agent("helper", description="Runs code.", code_execution_config={"executor": executor})
+
+    def reply(recipient, messages=None, sender=None, config=None):
+        (work / "new.csv").write_text("new")
+        for name in ("new.csv", "changed.csv"):
+            os.utime(work / name, ns=(time.time_ns() + 2 * hour_ns,) * 2)
+        return True, "[a](credentials.json) [b](sub/private.csv) [c](changed.csv) [d](new.csv)"
+
+    helper.register_reply([autogen.Agent, None], reply)
+    if asked_as == "plugin":
+        run("print(helper('Repeat the links.'))", [agent_plugin(helper)])
+    else:
+        model = ScriptedModel([plans("Repeat the links.", to="helper"), plans("Done.", to="User")])
+        with TaskWeaverAgent(
+            model=model, llm_config=False, roles=["planner", agent_role(helper)], workspace=tmp_path
+        ) as worker:
+            agent().initiate_chat(worker, message="do it", **QUIET)
+
+    brought = {one.name for one in tmp_path.glob("session-*/files/*") if not one.name.startswith(".")}
+    assert brought == {"changed.csv", "new.csv"}
 
 
 def test_a_table_is_handed_over_to_another_taskweaver(tmp_path, run):

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import sys
 import threading
 import uuid
 
@@ -79,6 +80,27 @@ def test_an_agent_whose_code_could_read_other_clients_sessions_is_not_served(tmp
 
     with pytest.raises(ConfigError, match=rf"{key} .* holds the workspace .*sessions, so code of one client could"):
         getattr(conversable, serve)(agent)
+
+
+@pytest.mark.parametrize(
+    ("workspace", "holder"),
+    [
+        ("env/share/svc", r"a Python environment \(.*/env\)"),
+        ("env/include/svc", r"a Python environment \(.*/env\)"),
+        ("env/.tw/sessions", r"a Python environment \(.*/env\)"),
+        ("conda/svc", r"a Python environment \(.*/conda\)"),
+        (f"{sys.base_prefix}/share/svc", "(the system|a Python environment)"),
+        ("/usr/local/svc", r"the system \(/usr\)"),
+    ],
+)
+def test_an_agent_is_not_served_with_a_workspace_that_lies_where_all_code_may_read(tmp_path, workspace, holder):
+    (tmp_path / "conda" / "conda-meta").mkdir(parents=True)
+    (tmp_path / "env").mkdir()
+    (tmp_path / "env" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    agent = conversable.TaskWeaverAgent(model=ScriptedModel([]), llm_config=False, workspace=tmp_path / workspace)
+
+    with pytest.raises(ConfigError, match=rf"{holder}.* holds the workspace .*so code of one client could"):
+        agent.check_clients_apart()
 
 
 @pytest.mark.parametrize("serve", ["a2a_server", "ag_ui_stream"])

@@ -3,8 +3,10 @@
 import asyncio
 import csv
 import json
+import os
 import sqlite3
 import threading
+import time
 import tracemalloc
 
 import numpy as np
@@ -681,6 +683,35 @@ def test_files_are_brought_however_an_answer_links_to_them(tmp_path, link, names
 
     assert [one.name for one in copies] == names
     assert said == (f"See [r]({copies[0].as_uri()})." if copies else answer)
+
+
+@pytest.mark.parametrize(
+    ("since_seconds", "modified_seconds", "brought"),
+    [
+        (None, -100, True),  # the folder is the conversation's own
+        (-10, 0, True),
+        (-10, -100, True),  # as a copy or an archive leaves it: it came here since
+        (1, 0, True),  # within what the times of files may lag behind
+        (10, 0, False),
+        (10, -100, False),
+        (10, 20, True),
+    ],
+)
+def test_of_a_folder_that_others_use_only_files_that_are_new_are_brought(
+    tmp_path, since_seconds, modified_seconds, brought
+):
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    theirs.mkdir()
+    ours.mkdir()
+    (theirs / "a.csv").write_text("a", encoding="utf-8")
+    now_ns, second_ns = time.time_ns(), 1_000_000_000
+    os.utime(theirs / "a.csv", ns=(now_ns + modified_seconds * second_ns,) * 2)
+    since_ns = 0 if since_seconds is None else now_ns + since_seconds * second_ns
+
+    said, copies = bring_linked("[a](a.csv)", [theirs], ours, made_since_ns=since_ns)
+
+    assert copies == ([ours / "a.csv"] if brought else [])
+    assert said == (f"[a]({(ours / 'a.csv').as_uri()})" if brought else "[a](a.csv)")
 
 
 def test_an_answers_files_are_copied_once_and_only_as_many_as_fit(tmp_path):

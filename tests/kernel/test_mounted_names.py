@@ -10,7 +10,12 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel import mounted_names as module
 from tw_autogen.kernel.mounted_names import mounted_names
-from tw_autogen.kernel.path_policy import check_granted, checked_kernel_folder, too_broad_reason
+from tw_autogen.kernel.path_policy import (
+    check_granted,
+    checked_kernel_folder,
+    readable_by_all_reason,
+    too_broad_reason,
+)
 
 LINE = "{} 1 {} {} {} rw,relatime shared:1 - ext4 /dev/sda rw"
 MOUNTS = [
@@ -56,6 +61,62 @@ def test_a_home_folder_is_one_by_each_of_its_names(monkeypatch):
     )
     assert too_broad_reason(Path("/data")) == "also /home, above your home folder"
     assert too_broad_reason(Path("/data/home/me/project")) == ""
+
+
+@pytest.mark.usefixtures("mounts")
+@pytest.mark.parametrize(
+    ("folder", "read", "more", "holder"),
+    [
+        ("/data/home/me/ws", ("/home/me",), "", "kernel.read (/home/me)"),
+        ("/home/me/with blank/ws", ("/opt", "/mnt/b"), "", "kernel.read (/mnt/b)"),
+        ("/home/me/ws", (), "/data/home", "session.user_folder (/data/home)"),
+        ("/home/me/ws", ("/data/home/other",), "/mnt/b", ""),
+        ("/usr/local/games/ws", (), "", "the system (/usr)"),
+    ],
+)
+def test_what_all_code_may_read_is_found_by_each_name_of_a_folder(folder, read, more, holder):
+    said = readable_by_all_reason(Path(folder), KernelSettings(read=read), {"session.user_folder": more})
+
+    assert said == holder
+
+
+def test_an_environment_is_one_by_each_of_its_names(monkeypatch, tmp_path):
+    for name in ("env", "alias"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "env" / "pyvenv.cfg").touch()
+    lines = [LINE.format(number, "9:9", "/", tmp_path / name) for number, name in enumerate(("env", "alias"))]
+    (tmp_path / "mountinfo").write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.setattr(module, "_MOUNTS", str(tmp_path / "mountinfo"))
+
+    said = readable_by_all_reason(tmp_path / "alias" / "ws", KernelSettings(), {})
+
+    assert said == f"a Python environment ({tmp_path / 'env'})"
+
+
+@pytest.mark.parametrize(
+    ("python", "folder", "holder"),
+    [
+        ("other/bin/python", "other/share/ws", "other"),
+        ("other/bin/python", "elsewhere/ws", ""),
+        ("linked/bin/python", "linked/ws", "linked"),
+        ("linked/bin/python", "other/ws", "other"),
+        ("tools/bin/python", "tools/ws", ""),
+        ("me/bin/python", "me/ws", ""),
+    ],
+)
+def test_the_interpreter_of_kernels_may_be_another_one(monkeypatch, tmp_path, python, folder, holder):
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    for one in ("other", "linked", "tools", "me"):
+        (tmp_path / one / "bin").mkdir(parents=True)
+    for one in ("other", "linked", "me"):
+        (tmp_path / one / "lib" / "python3.13").mkdir(parents=True)
+    for one in ("other", "tools", "me"):
+        (tmp_path / one / "bin" / "python").touch(mode=0o755)
+    (tmp_path / "linked" / "bin" / "python").symlink_to(tmp_path / "other" / "bin" / "python")
+
+    said = readable_by_all_reason(tmp_path / folder, KernelSettings(python=str(tmp_path / python)), {})
+
+    assert said == (f"a Python environment ({tmp_path / holder})" if holder else "")
 
 
 def test_where_the_system_does_not_tell_there_are_no_other_names(monkeypatch, tmp_path):

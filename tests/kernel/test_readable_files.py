@@ -10,7 +10,13 @@ import pytest
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
 from tw_autogen.kernel.launcher import readable_files
-from tw_autogen.kernel.launcher.readable_files import LISTED, editable_paths, environment_paths, readable_pieces
+from tw_autogen.kernel.launcher.readable_files import (
+    LISTED,
+    changed_at,
+    editable_paths,
+    environment_paths,
+    readable_pieces,
+)
 from tw_autogen.kernel.pool import KernelPool
 
 SECRET = "hunter2"
@@ -169,6 +175,19 @@ def test_a_project_that_is_the_interpreters_folder_too_shows_no_dotfiles(tmp_pat
     granted = environment_paths([], "/nobody", [str(tmp_path)])
 
     assert readable(tmp_path, granted) == ["bin/python", "lib/python3/os.py", "pyvenv.cfg"]
+
+
+def test_what_comes_later_to_an_environment_is_looked_at_again(tmp_path):
+    make(tmp_path, "bin/python", "lib/python3/os.py", "pyvenv.cfg")
+    os.utime(tmp_path, (1, 1))
+    seen = {}
+    assert environment_paths([], "/nobody", [str(tmp_path)], seen=seen) == [str(tmp_path)]
+    assert all(changed_at(one) == when for one, when in seen.items())
+
+    make(tmp_path, ".tw/sessions/a.csv")
+
+    assert any(changed_at(one) != when for one, when in seen.items())
+    assert str(tmp_path) not in environment_paths([], "/nobody", [str(tmp_path)], seen=seen)
 
 
 def test_an_environment_in_a_projects_folder_shows_its_own_only(tmp_path):

@@ -78,9 +78,12 @@ def test_passages_that_grow_together_are_given_once(tmp_path):
     assert [one.text for one in found] == [lines_of(tmp_path, one).strip("\n") for one in found]
 
 
-def test_hidden_files_links_out_and_what_is_no_text_are_left_out(tmp_path):
+def test_hidden_files_sessions_links_out_and_what_is_no_text_are_left_out(tmp_path):
     docs = tmp_path / "docs"
     (docs / ".git").mkdir(parents=True)
+    (docs / "ws" / "session-1" / "files").mkdir(parents=True)
+    (docs / "ws" / "session-1" / "events.jsonl").touch()
+    (docs / "ws" / "session-1" / "files" / "notes.md").write_text("of a client")
     (docs / ".git" / "notes.md").write_text("hidden")
     (tmp_path / "secret.md").write_text("secret")
     (docs / "link.md").symlink_to(tmp_path / "secret.md")

@@ -236,6 +236,27 @@ def test_manuals_of_a_folder_are_offered_with_each_request_and_a_wrong_folder_is
         stage.make("manual_reader", folder=str(tmp_path / "nowhere"))
 
 
+@pytest.mark.parametrize(
+    ("files", "offered"),
+    [
+        (["ws/s-1/events.jsonl", "ws/s-1/files/notes.md", "ws/s-1/answer.md", "ws/about.md"], "setup.md, ws/about.md"),
+        (["ws/s-1/files/notes.md"], "setup.md, ws/s-1/files/notes.md"),
+        (["ws/events.jsonl", "ws/notes.md"], "setup.md, ws/notes.md"),
+        (["events.jsonl", "files/notes.md"], "files/notes.md, setup.md"),
+    ],
+)
+def test_files_of_sessions_that_are_kept_in_the_folder_are_no_manuals(stage, tmp_path, files, offered):
+    books = tmp_path / "books"
+    for name in ("setup.md", *files):
+        (books / name).parent.mkdir(parents=True, exist_ok=True)
+        (books / name).write_text(f"Words of {name}.")
+    role = stage.make("manual_reader", folder=str(books))
+
+    assert role.offer("anything") == f"ManualReader can read: {offered}"
+    said = stage.ask(role, f"Read {' and '.join(files)}").message
+    assert [name for name in files if f"Words of {name}" in said] == [one for one in files if one in offered]
+
+
 def test_the_code_interpreter_reads_what_is_pinned(tmp_path):
     (tmp_path / "cleaning.md").write_text(MANUAL)
     script = [

@@ -1,4 +1,7 @@
-"""The agent as an MCP server: four tools over one session, for one client."""
+"""The agent as an MCP server: four tools over one session, for one client.
+
+What code has printed or named stands in results as of `inert_output`; what is in a file is given as it is.
+"""
 
 from __future__ import annotations
 
@@ -121,17 +124,19 @@ class AgentServer:
     async def _ask(self, given: _Ask, context: Any) -> Any:
         paths = [self._file(name) for name in given.files]
         answer = await self._run(functools.partial(self._session.ask, given.request, paths), context)
-        return self._answered(answer, {"answer": answer.message, "stop": answer.stop})
+        return self._answered(answer, "answer", {"stop": answer.stop})
 
     async def _run_code(self, given: _RunCode, context: Any) -> Any:
         answer = await self._run(functools.partial(self._session.run_code, given.code), context)
         ok = answer.round.posts[-1].content(AttachmentType.execution_status) == "SUCCESS"
-        return self._answered(answer, {"output": answer.message, "ok": ok}, is_error=not ok)
+        return self._answered(answer, "output", {"ok": ok}, is_error=not ok)
 
     def _variables(self) -> Any:
         found = self._session.code_variables()
-        text = "\n".join(map(str, found)) or "There are none yet."
-        plain = [{"name": one.name, "type": one.type, "summary": one.summary} for one in found]
+        text = inert_output("\n".join(map(str, found))) or "There are none yet."
+        plain = [
+            {"name": one.name, "type": inert_output(one.type), "summary": inert_output(one.summary)} for one in found
+        ]
         return self._said(text, structured={"variables": plain})
 
     def _artifact(self, given: _Artifact) -> Any:
@@ -158,7 +163,7 @@ class AgentServer:
             blob = self._types.BlobResourceContents(uri=path.as_uri(), mime_type=mime, blob=data)
             return self._types.EmbeddedResource(type="resource", resource=blob)
         if len(text) > _TEXT_CHARS:
-            text = f"{text[:_TEXT_CHARS]}\n… {len(text) - _TEXT_CHARS} characters left out; all of it: {path}"
+            text = f"{text[:_TEXT_CHARS]}\n… {len(text) - _TEXT_CHARS} characters left out; all of it: {_name(path)}"
         return self._types.TextContent(type="text", text=text)
 
     async def _run(self, work: Callable[[], T], context: Any) -> T:
@@ -173,7 +178,7 @@ class AgentServer:
                 send.send_nowait(words)
 
         def take(event: Event) -> None:
-            if words := _progress(event):
+            if words := inert_output(_progress(event)):
                 loop.call_soon_threadsafe(tell, words)
 
         async def pass_on() -> None:
@@ -225,29 +230,31 @@ class AgentServer:
             raise FileNotFoundError(f"{name!r}: there is no file {path}")
         return named
 
-    def _answered(self, answer: Answer, structured: Mapping[str, Any], *, is_error: bool = False) -> Any:
-        folder = self._session.folder
+    def _answered(self, answer: Answer, key: str, structured: Mapping[str, Any], *, is_error: bool = False) -> Any:
+        """Return a result; its structured content has the words under this key, and names of files as they are."""
+        folder, words = self._session.folder, answer.round.last_words if answer.text else ""
         made = [
             {
                 "name": str(one.path.relative_to(folder) if one.path.is_relative_to(folder) else one.path),
                 "kind": one.kind,
                 "path": str(one.path),
-                "preview": one.preview,
+                "preview": inert_output(one.preview),
             }
             for one in answer.artifacts
         ]
-        lines = [f"- {visible_line(one['name'])}{': ' * bool(one['preview'])}{_line(one['preview'])}" for one in made]
+        lines = [f"- {_name(one['name'])}{': ' if one['preview'] else ''}{_line(one['preview'])}" for one in made]
         listed = first_of(lines, _FILES_CHARS)
         files = "\n".join(["Files (the tool `artifact` gives what is in them):", *listed]) if lines else ""
-        text = "\n\n".join(part for part in (answer.message.rstrip(), files) if part) or "(no output)"
-        return self._said(text, structured={**structured, "artifacts": made[: len(listed)]}, is_error=is_error)
+        text = "\n\n".join(part for part in (words, files) if part) or "(no output)"
+        structured = {key: words, **structured, "artifacts": made[: len(listed)]}
+        return self._said(text, structured=structured, is_error=is_error)
 
     def _said(self, text: str, *, structured: Mapping[str, Any] | None = None, is_error: bool = False) -> Any:
-        block = self._types.TextContent(type="text", text=inert_output(text))
+        block = self._types.TextContent(type="text", text=text)
         return self._types.CallToolResult(content=[block], structured_content=structured, is_error=is_error)
 
     def _failed(self, words: str) -> Any:
-        return self._said(words, is_error=True)
+        return self._said(inert_output(words), is_error=True)
 
 
 def _progress(event: Event) -> str:
@@ -260,7 +267,12 @@ def _progress(event: Event) -> str:
         return f"cell {event.cell} runs"
     if isinstance(event, CellRan):
         return f"cell {event.cell} {'ran' if event.ok else 'failed'} in {event.seconds:.1f} s"
-    return f"made {event.name}" if isinstance(event, ArtifactSaved) else ""
+    return f"made {_name(event.name)}" if isinstance(event, ArtifactSaved) else ""
+
+
+def _name(path: object) -> str:
+    """Return the name of a file on one line, which begins no block of code and no image."""
+    return inert_output(visible_line(str(path)))
 
 
 def _line(text: str) -> str:

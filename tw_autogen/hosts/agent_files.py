@@ -26,6 +26,8 @@ _HEAD_ROWS, _SHOWN_CHARS = 5, 2000
 _MOST_ENTRIES, _MOST_CHARS = 100_000, 50_000
 _MOST_BYTES = 1 << 30
 _PIECE_BYTES = 1 << 20
+_CLOCKS_NS = 2_000_000_000
+"""How far the times of files may lag behind the clock: some file systems count in steps of two seconds."""
 _MOST_CSV_CHARS, _MOST_VALUES = 256 << 20, 5_000_000
 _MOST_LINK_CHARS = 4096
 """A longer link is no path that a system would open; to resolve one takes quadratic time."""
@@ -168,13 +170,17 @@ def save_text(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def bring_linked(answer: str, folders: Sequence[Path], folder: Path) -> tuple[str, list[Path]]:
+def bring_linked(
+    answer: str, folders: Sequence[Path], folder: Path, *, made_since_ns: int = 0
+) -> tuple[str, list[Path]]:
     """Copy the files that an answer links to into a session's folder, under their own names if these are free.
 
     Args:
         answer: An agent's words.
         folders: Where its files may lie.
         folder: The session's.
+        made_since_ns: When the question was put, by `time.time_ns`, if the folders hold files of others too: what has
+            not changed since then was not made for it, and is left out. 0: all files there are the conversation's own.
 
     Returns:
         The answer with links to the copies, and the copies. A file that exceeds what an answer may bring (1 GB, counted
@@ -198,7 +204,10 @@ def bring_linked(answer: str, folders: Sequence[Path], folder: Path) -> tuple[st
             except (OSError, ValueError):  # no such file, a link, or no name of a file
                 continue
             with given as opened:
-                size = os.fstat(opened.fileno()).st_size
+                about = os.fstat(opened.fileno())
+                size = about.st_size
+                if max(about.st_mtime_ns, about.st_ctime_ns) < made_since_ns - _CLOCKS_NS:
+                    continue
                 if size > left:
                     shown = visible_line(path.name)
                     too_large[path] = f"({shown} is not copied: the files of an answer may have {_MOST_BYTES >> 20} MB)"

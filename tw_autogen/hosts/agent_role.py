@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ class _AskedRole(Role):
         turn: Turn = kwargs.get("turn") or Turn(memory.rounds[-1], Path.cwd())
         conversation = self._conversation = self._conversation or self._make()
         words, files = self._worded(asked, turn, conversation.takes_files)
+        made_since_ns = 0 if conversation.takes_files else time.time_ns()
         try:
             answer = run_abandonable(
                 lambda give, abandoned: Completion(conversation.ask(words, files)),
@@ -63,7 +65,7 @@ class _AskedRole(Role):
             raise
         except HostCallError as error:  # nothing is broken: the Planner may ask again, or somebody else
             answer = f"({error})"
-        answer, copies = bring_linked(answer, conversation.folders(), turn.folder)
+        answer, copies = bring_linked(answer, conversation.folders(), turn.folder, made_since_ns=made_since_ns)
         artifacts = [Artifact(copy.name, "file", copy, f"made by {self.name}") for copy in copies]
         for one in artifacts:
             turn.emit(ArtifactSaved(one.name, one.kind, str(one.path), one.preview))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,10 @@ class ConversationPartner(Protocol):
 
     @property
     def takes_files(self) -> bool:
-        """Whether files are handed over with the words, which then name them without their places."""
+        """Whether files are handed over with the words, which then name them without their places.
+
+        That is so where the partner has a session for this conversation; then all files of `folders` are its own.
+        """
         ...
 
     def ask(self, words: str, files: Sequence[Path] = ()) -> str:
@@ -81,7 +85,8 @@ def asked_plugin(
         seconds: How long one call may take.
 
     Files that the answer links to in Markdown come back as artifacts of the session, if they lie in the conversation's
-    folders. `name.submit(…)` asks several questions side by side.
+    folders; where these are not its own, only files that were made or changed since the call. `name.submit(…)` asks
+    several questions side by side.
 
     Raises:
         ConfigError: there is no usable name or description.
@@ -130,10 +135,12 @@ class _AgentFunction:
             raise TypeError(f"{self._spec.name}: missing {', '.join(missing)}")
         asker = self._kept or self._make()
         words, files = self._message(given, asker.takes_files)
+        made_since_ns = 0 if asker.takes_files else time.time_ns()
         try:
             answer = self._ask(asker, words, files)
             if isinstance(answer, str):
-                return bring_linked(answer, asker.folders(), self._context.folder)[0]
+                folder = self._context.folder
+                return bring_linked(answer, asker.folders(), folder, made_since_ns=made_since_ns)[0]
             return answer
         finally:
             if asker is not self._kept:

@@ -27,6 +27,7 @@ from tw_autogen.kernel.path_policy import (
     check_granted,
     checked_kernel_folder,
     closed_reason,
+    readable_by_all_reason,
     shut_off_reason,
     too_broad_reason,
 )
@@ -241,6 +242,19 @@ class LocalKernel(LiveKernel):
         hidden = shut_off_reason(folder, granted, settings)
         why = too_broad_reason(granted) or closed_reason(granted, settings)
         return why or (f"above the sessions' folder, and {hidden}" if hidden else "")
+
+    @staticmethod
+    def readable_by_all_reason(folder: Path, settings: KernelSettings, more: Mapping[str, str]) -> str:
+        """Return in words the grant, Python environment or folder of the system that holds a folder; empty if none.
+
+        Code of every kernel with these settings may read there.
+
+        Args:
+            folder: Absolute, links resolved; it need not exist.
+            settings: `read`, `write`, and the interpreter.
+            more: Other paths that are granted, by the setting that names each.
+        """
+        return readable_by_all_reason(folder, settings, more)
 
     @staticmethod
     def sandbox_description(settings: KernelSettings) -> str:

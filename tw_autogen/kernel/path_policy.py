@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from tw_autogen.kernel.launcher.known_paths import is_below
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.mounted_names import mounted_names
 from tw_autogen.kernel.pinned_paths import PinnedPaths, resolved_grant
-from tw_autogen.kernel.sandbox_levels import available_level
+from tw_autogen.kernel.sandbox_levels import available_level, system_paths
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.named_folders import named_folder
 from tw_autogen.private_files import cache_folder
@@ -43,6 +44,9 @@ _TEMPORARY = (
     "name what you mean in it, choose a folder without one, or set TMPDIR to another place"
 )
 _OWN = "where this program keeps your settings and what you trust"
+_ENVIRONMENTS = ("site-packages", "dist-packages", "venv", ".venv")
+"""Folders that are a Python environment by their names alone."""
+_ENVIRONMENT_MARKS = ("pyvenv.cfg", "conda-meta")
 _CLOSED_BELOW = ("/dev", "/etc", "/proc", "/run/secrets", "/sys", "/private/etc")
 """Where what lies below is as much as the folder itself."""
 
@@ -223,6 +227,44 @@ def shut_off_reason(folder: Path, granted: Path, settings: KernelSettings) -> st
     folder, granted = folder.resolve(), granted.resolve()
     between = [one for one in folder.parents if one.is_relative_to(granted)]
     return next((f"{one} is {why}" for one in reversed(between) if (why := closed_reason(one, settings, "x"))), "")
+
+
+def readable_by_all_reason(folder: Path, settings: KernelSettings, more: Mapping[str, str]) -> str:
+    """Return in words the grant, Python environment or folder of the system that holds a folder; empty if none does.
+
+    Code of every kernel with these settings may read there, now or once the folder holds something.
+
+    Args:
+        folder: Absolute, links resolved; it need not exist. It is looked for under all its names.
+        settings: `read`, `write`, and the interpreter.
+        more: Other paths that are granted, by the setting that names each; an empty one counts for nothing.
+    """
+    names = [str(folder), *mounted_names(str(folder))]
+    around = dict.fromkeys(str(one) for name in names for one in (Path(name), *Path(name).parents))
+    found = [
+        *(("a Python environment", one) for one in around if _is_environment(one)),
+        *(("the system", one) for one in system_paths(settings)),
+        *(("a Python environment", one) for one in _interpreter_folders(settings.python)),
+        *(item for item in more.items() if item[1]),
+        *(("kernel.read", one) for one in settings.read),
+        *(("kernel.write", one) for one in settings.write),
+    ]
+    holds = (f"{what} ({one})" for what, one in found if os.path.realpath(os.path.expanduser(one)) in around)
+    return next(holds, "")
+
+
+def _is_environment(folder: str) -> bool:
+    marked = any(os.path.lexists(os.path.join(folder, one)) for one in _ENVIRONMENT_MARKS)
+    return marked or os.path.basename(folder) in _ENVIRONMENTS
+
+
+def _interpreter_folders(python: str) -> list[str]:
+    """Return the folders of an interpreter, and of the one that runs this process; none that holds a home folder."""
+    program = os.path.abspath(shutil.which(python) or python)
+    own = [os.path.dirname(os.path.dirname(one)) for one in (program, os.path.realpath(program))]
+    found = [*(one for one in own if any(Path(one).glob("lib*/python3*"))), sys.prefix, sys.base_prefix]
+    homes = [str(one) for one in _home_folders()]
+    return [one for one in map(os.path.realpath, found) if not any(is_below(home, one) for home in homes)]
 
 
 def check_granted(

@@ -171,6 +171,15 @@ def describe_sandbox(level: str, settings: KernelSettings) -> str:
     return f"sandbox: {_WORDS[level]}; {network}{stronger}"
 
 
+def system_paths(settings: KernelSettings) -> list[str]:
+    """Return what of this system every kernel may read; not all of it need exist.
+
+    Args:
+        settings: With the network more is needed.
+    """
+    return [*_SYSTEM, *(_WITH_NETWORK if settings.allow_network else ())]
+
+
 def sandbox_plan(level: str, settings: KernelSettings, uid: int, *, stage: Path, own: Path) -> dict[str, Any]:
     """Return what the launcher needs to set a sandbox up.
 
@@ -185,7 +194,7 @@ def sandbox_plan(level: str, settings: KernelSettings, uid: int, *, stage: Path,
     return {
         "level": level,
         "stage": str(stage),
-        "read": [*_SYSTEM, *(_WITH_NETWORK if settings.allow_network else ())],
+        "read": system_paths(settings),
         "write": [str(own)],
         "network": settings.allow_network,
         "links": settings.allow_symlinks,

@@ -92,7 +92,7 @@ class DocumentIndex:
     def build(
         cls, folder: Path | str, *, globs: Sequence[str] = GLOBS, passage_chars: int = 1000, hidden: bool = False
     ) -> DocumentIndex:
-        """Read a folder of texts, with the folders in it; links are not followed.
+        """Read a folder of texts, with the folders in it, but those of sessions; links are not followed.
 
         Documents of more than 20 MB, and those with which the index would exceed 200 MB, are skipped; each
         passage counts 300 bytes on top.
@@ -119,7 +119,8 @@ class DocumentIndex:
         left = _MOST_TOGETHER
         with _held(named) as opened:  # code may be able to write there, and to exchange folders for links
             reader = _TextReader(opened)
-            found = [one.name for one in opened.walk(enter=lambda name: hidden or name[0] != ".") if not one.is_folder]
+            every = opened.walk(enter=lambda name: hidden or name[0] != ".", but_sessions=True)
+            found = [one.name for one in every if not one.is_folder]
             for name in sorted(found, key=lambda name: name.split("/")):
                 last = name.rpartition("/")[2]
                 if (

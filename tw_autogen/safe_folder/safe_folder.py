@@ -18,6 +18,7 @@ from tw_autogen.safe_folder import directory_calls
 from tw_autogen.safe_folder.directory_calls import PATH_MAX, At, OwnerOf
 from tw_autogen.safe_folder.directory_tree import Descent, empty
 from tw_autogen.safe_folder.held_folder import as_of_code, held_above, innermost_held_folder, is_of_code
+from tw_autogen.session_layout import FILES, JOURNAL
 
 _HOLE_BYTES = 1 << 16  # a run of zeros as long as this is left out of a copy
 _LONGEST_NAME = 16_000
@@ -411,11 +412,12 @@ class SafeFolder(Closing):
         finally:
             directory_calls.close(inner)
 
-    def walk(self, *, enter: Callable[[str], bool] = lambda name: True) -> Iterator[Entry]:
+    def walk(self, *, enter: Callable[[str], bool] = lambda name: True, but_sessions: bool = False) -> Iterator[Entry]:
         """Return all entries below the folder: of each directory those in it by name, then what is below them.
 
         Args:
             enter: Called with the last component of a directory's name: walk into it?
+            but_sessions: Leave out what lies in a session's folder below this one; its own name is returned.
 
         What vanishes or can't be opened is left out, and what lies below a directory whose name has more than 16 000
         characters. Links are returned, not followed; a directory that is moved meanwhile is entered once.
@@ -424,7 +426,9 @@ class SafeFolder(Closing):
             more = True
             while more:
                 folders, prefix = [], way.prefix
-                for name in sorted(os.listdir(way.at)):
+                names = sorted(os.listdir(way.at))
+                of_session = but_sessions and prefix and {JOURNAL, FILES} <= set(names)
+                for name in () if of_session else names:
                     with contextlib.suppress(OSError):
                         one = Entry(f"{prefix}{name}", directory_calls.lstat(way.at, name))
                         yield one

@@ -64,8 +64,9 @@ def agent_plugin(
         seconds: How long one call may take.
 
     Files that the answer links to in Markdown come back as artifacts of the session, if they lie where the agent
-    works. `name.submit(…)` asks several questions side by side. An agent that is called from its own work, however
-    indirectly, refuses.
+    works: in its session, or in its code executor's `work_dir`, of which only files that were made or changed since
+    the call come, since it may hold files of yours and of other askers. `name.submit(…)` asks several questions side by
+    side. An agent that is called from its own work, however indirectly, refuses.
 
     Raises:
         ConfigError: there is no usable name or description.

@@ -107,6 +107,8 @@ def environment_paths(
             kept += [one] if whole else readable_pieces(one, seen=seen)
     for path in own:
         if not _holds(path, home):
+            if seen is not None:
+                seen[path] = changed_at(path)
             kept += _own_parts(path, os.path.realpath(home))
     return list(dict.fromkeys([*kept, *brought]))
 
