@@ -54,7 +54,8 @@ class LocalKernel(LiveKernel):
 
     Args:
         folder: Where code runs, with all in it the code's to read and write; None: a temporary one, removed by `close`.
-            Root's files there belong to the kernel's user until it is closed; what code has made, to root then. A
+            Root's files there belong to the kernel's user until it is closed; then they have the modes that they had,
+            and what code has made is root's, who alone may write to it. A
             kernel knows no settings, and no trust of the current folder: where somebody else may have made that (a
             download), a link of theirs on the way is followed, unless code could have made it. `open_session(folder=…)`
             refuses it.

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
-from tw_autogen.safe_folder.directory_calls import PATH_MAX, At, OwnerOf
+from tw_autogen.safe_folder.directory_calls import PATH_MAX, At, Owner, OwnerOf
 from tw_autogen.safe_folder.directory_tree import Descent, empty
 from tw_autogen.safe_folder.held_folder import as_of_code, held_above, innermost_held_folder, is_of_code
 
@@ -292,7 +292,7 @@ class SafeFolder(Closing):
                 if mode is not None:
                     directory_calls.set_folder_mode(at, last, mode)
                 if owner:
-                    directory_calls.chown(at, last, lambda made: (owner, owner) if _is_own_folder(made) else None)
+                    directory_calls.chown(at, last, lambda made: Owner(owner, owner) if _is_own_folder(made) else None)
 
     def copy_in(self, source: BinaryIO, name: str, *, mode: int = 0o644, limit_bytes: int | None = None) -> None:
         """Copy an open file into the folder, in place of whatever file or link has that name.
@@ -435,10 +435,10 @@ class SafeFolder(Closing):
                 more = way.advance(folders)
 
     def chown(self, owner_of: OwnerOf, *, but: Collection[str] = ()) -> None:
-        """Change the owner of the folder and of what is below it, as the superuser can.
+        """Change the owner, and the mode if one is named, of the folder and of what is below it, as the superuser can.
 
         Args:
-            owner_of: Called with what the system says of an entry; returns user and group, or None to leave it alone.
+            owner_of: Called with what the system says of an entry; returns its new owner, or None to leave it alone.
                 It may be called twice for an entry.
             but: Names of directories directly in the folder that are left alone, with all in them.
 
