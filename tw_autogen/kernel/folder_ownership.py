@@ -9,10 +9,9 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tw_autogen.kernel.launcher.known_paths import SESSIONS
 from tw_autogen.safe_folder import KERNEL_USERS, Owner, SafeFolder
 
-SESSIONS = ".tw"
-"""Where sessions lie by default, below the folder in which the command line was started."""
 USERS = range(61184, 65520)
 """The numbers that systemd gives to services that need a user for a while; those of accounts are left out."""
 KERNEL_USERS.update(USERS)

@@ -27,6 +27,7 @@ from tw_autogen.kernel.path_policy import (
     check_granted,
     checked_kernel_folder,
     closed_reason,
+    exposed_reason,
     shut_off_reason,
     too_broad_reason,
 )
@@ -241,6 +242,7 @@ class LocalKernel(LiveKernel):
         """
         hidden = shut_off_reason(folder, granted, settings)
         why = too_broad_reason(granted) or closed_reason(granted, settings)
+        why = why or exposed_reason(folder, granted, settings)
         return why or (f"above the sessions' folder, and {hidden}" if hidden else "")
 
     @staticmethod
