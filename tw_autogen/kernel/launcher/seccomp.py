@@ -122,7 +122,7 @@ _THIS_PROCESS = {"setpriority": 0, "ioprio_set": 1}
 
 _LINKS = ("symlink", "symlinkat")
 _OTHER_NUMBERING = 0x40000000  # from here on, x32
-_NEWER_CALLS = (425, 463, 466)  # io_uring_setup, setxattrat, removexattrat: do without a call what the rules refuse
+_NEWER_CALLS = (425, 463, 466)  # io_uring_setup, setxattrat, removexattrat: other ways to what the rules refuse
 _MEMFD_CREATE, _CLONE3 = (319, 279), (435, 435)
 _MODE_AT = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
 _SET_USER_ID = 0o4000
