@@ -10,6 +10,7 @@ import os
 import shlex
 import socket
 import sqlite3
+import stat
 import subprocess
 import sys
 import tempfile
@@ -482,6 +483,44 @@ def test_a_hand_over_gives_nothing_away_that_lies_elsewhere_or_is_another_users(
     assert owners == {"own": USERS[2], "users": 1000, "link": USERS[2], "hard": 0}
     assert made.stat().st_uid == inside.stat().st_uid == USERS[2]
     assert {one.stat().st_uid for one in outside.iterdir()} == {0}
+
+
+_OF_ROOT = {
+    "private": (0o600, 0o777, 0o600),
+    "script": (0o755, 0o666, 0o755),
+    "runs as root": (0o4755, 0o777, 0o755),
+    "folder/": (0o700, 0o777, 0o700),
+    "groups folder/": (0o2770, 0o777, 0o2770),
+    "": (0o711, 0o2777, 0o711),
+}
+_OF_CODE = {"new": (0o666, 0o644), "groups": (0o2775, 0o755), "closed": (0o600, 0o600), "open/": (0o3777, 0o755)}
+
+
+@root_only
+def test_what_is_given_back_has_the_mode_that_it_had_and_what_code_made_is_written_by_root_alone(inside):
+    def make(name, mode):
+        path = inside / name
+        path.mkdir(exist_ok=True) if name[-1:] in ("", "/") else path.touch()
+        path.chmod(mode)
+
+    for name, (mode, _, _) in _OF_ROOT.items():
+        make(name, mode)
+    ownership = FolderOwnership()
+    ownership.acquire(inside, USERS[1])
+    for name, (mode, _) in _OF_CODE.items():
+        make(name, mode)
+        os.chown(inside / name, USERS[1], USERS[1])
+        (inside / name).chmod(mode)
+    (inside / "link").symlink_to("/dev/null")
+    os.chown(inside / "link", USERS[1], USERS[1], follow_symlinks=False)
+    for name, (_, mode, _) in _OF_ROOT.items():
+        (inside / name).chmod(mode)
+
+    ownership.release(inside, USERS[1])
+
+    wanted = {name: mode for name, (*_, mode) in {**_OF_ROOT, **_OF_CODE}.items()}
+    assert {name: stat.S_IMODE((inside / name).stat().st_mode) for name in wanted} == wanted
+    assert {one.lstat().st_uid for one in (inside, *inside.iterdir())} == {0}
 
 
 @root_only

@@ -115,3 +115,65 @@ def test_a_link_in_a_kernels_folder_is_refused_by_every_name_of_that_folder(tmp_
     )
 
     assert ran.stdout.split() == [*["refused"] * 4, "noted", "refused"], ran.stderr
+
+
+RESTARTED = """
+import os, subprocess, sys
+from tw_autogen.errors import KernelStartError
+from tw_autogen.kernel import KernelSettings, LocalKernel
+
+folder, shared, disk, sandbox, *places = sys.argv[1:]
+seen = f"import os; sorted(os.listdir({folder!r} + '/mnt') + os.listdir({shared!r} + '/mnt'))"
+with LocalKernel(folder, settings=KernelSettings(write=(shared,), sandbox=sandbox, warm=0)) as kernel:
+    def mount(when):
+        for place in (one.removeprefix(when) for one in places if one.startswith(when)):
+            command = ["umount", place[1:]] if place[0] == "-" else ["mount", "--bind", disk, place]
+            subprocess.run(command, check=True)
+    mount("first:")
+    print(kernel.execute(seen, seconds=60).result)
+    mount("then:")
+    kernel.execute("import os; os._exit(0)", seconds=60)
+    try:
+        print(kernel.execute(seen, seconds=60).result)
+    except KernelStartError as error:
+        print(str(error).partition(":")[0])
+"""
+SEEN, HIDDEN = "['mine.txt']", "[]"
+MOUNTED = {
+    "in the folder": (["then:work/mnt"], "auto", (HIDDEN, "work/mnt")),
+    "in a grant": (["then:shared/mnt"], "auto", (HIDDEN, "shared/mnt")),
+    "deeper": (["then:work/mnt/deep"], "auto", ("['deep']", "work/mnt/deep")),
+    "where code writes nothing": (["then:elsewhere"], "auto", (HIDDEN, HIDDEN)),
+    "before the first cell": (["first:work/mnt"], "auto", (SEEN, SEEN)),
+    "taken away again": (["then:work/mnt", "then:-work/mnt"], "auto", (HIDDEN, HIDDEN)),
+    "taken away and back": (["first:work/mnt", "then:-work/mnt", "then:work/mnt"], "auto", (SEEN, SEEN)),
+    "without a sandbox": (["then:work/mnt"], "off", (HIDDEN, SEEN)),
+}
+
+
+@needs_mounts
+@pytest.mark.parametrize(("places", "sandbox", "wanted"), MOUNTED.values(), ids=MOUNTED)
+def test_no_kernel_starts_again_where_something_was_mounted_since_the_first_start(places, sandbox, wanted, tmp_path):
+    for one in ("work/mnt", "shared/mnt", "disk", "elsewhere", "home"):
+        (tmp_path / one).mkdir(parents=True)
+    if "then:work/mnt/deep" in places:
+        (tmp_path / "work/mnt/deep").mkdir()
+    (tmp_path / "disk/mine.txt").write_text("mine")
+    for one in (tmp_path, *tmp_path.rglob("*/")):
+        one.chmod(0o777)
+
+    def at(place):
+        when, _, path = place.rpartition(":")
+        return f"{when}:{'-' * path.startswith('-')}{tmp_path / path.lstrip('-')}"
+
+    ran = subprocess.run(
+        [*ALONE, sys.executable, "-c", RESTARTED, *(tmp_path / one for one in ("work", "shared", "disk"))]
+        + [sandbox, *map(at, places)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+        env={**os.environ, "HOME": str(tmp_path / "home"), "XDG_STATE_HOME": str(tmp_path / "state")},
+    )
+
+    assert ran.stdout.splitlines() == [one if one[0] == "[" else str(tmp_path / one) for one in wanted], ran.stderr

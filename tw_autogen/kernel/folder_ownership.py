@@ -9,17 +9,18 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tw_autogen.safe_folder import KERNEL_USERS, SafeFolder
+from tw_autogen.kernel.launcher.known_paths import SESSIONS
+from tw_autogen.safe_folder import KERNEL_USERS, Owner, SafeFolder
 
-SESSIONS = ".tw"
-"""Where sessions lie by default, below the folder in which the command line was started."""
 USERS = range(61184, 65520)
 """The numbers that systemd gives to services that need a user for a while; those of accounts are left out."""
 KERNEL_USERS.update(USERS)
 
 _ROOT = (0, 0)
-_Owners = dict[tuple[int, int], tuple[int, int]]
-"""User and group of what was not root's own alone, by device and number of the file."""
+_ROOT_ALONE_WRITES = 0o755
+"""The permissions that what code has made may keep when it becomes root's: root's next files there are root's alone."""
+_Owners = dict[tuple[int, int], tuple[int, int, int]]
+"""User, group and mode of what code was given, by device and number of the file."""
 
 
 @dataclass
@@ -34,7 +35,8 @@ class FolderOwnership:
     """Which users the kernels of this process have become, by the folders that they work in.
 
     With the first kernel a folder, and what is root's in it, becomes its user's. With the end of the last one it is
-    given back: to whom it belonged; what code has made there, to root.
+    given back: to whom it belonged, with the mode that it had; what code has made there, to root, who alone may write
+    to it then.
     """
 
     def __init__(self) -> None:
@@ -89,7 +91,7 @@ def hand_over(folder: Path, uid: int) -> _Owners:
         uid: The kernel's user; 0: nothing is done.
 
     Returns:
-        User and group of what was not root's own alone, by device and number of the file.
+        User, group and mode of what was given, by device and number of the file; not of what earlier kernels have made.
     """
     owners: _Owners = {}
     if not uid:
@@ -97,28 +99,39 @@ def hand_over(folder: Path, uid: int) -> _Owners:
     with contextlib.suppress(FileNotFoundError), SafeFolder(folder) as opened:
         top = opened.info(".")
 
-        def take(found: os.stat_result) -> tuple[int, int] | None:
+        given = Owner(uid, uid)
+
+        def take(found: os.stat_result) -> Owner | None:
             linked = stat.S_ISREG(found.st_mode) and found.st_nlink > 1  # a file that has a name elsewhere too
             whole = os.path.samestat(found, top)
             of_kernel = found.st_uid in KERNEL_USERS
             if found.st_uid == uid or not (whole or of_kernel or (found.st_uid == 0 and not linked)):
                 return None
-            owner = (found.st_uid, found.st_gid)
-            if not of_kernel and owner != _ROOT:
-                owners[found.st_dev, found.st_ino] = owner
-            return uid, uid
+            if not of_kernel:
+                owners[found.st_dev, found.st_ino] = (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode))
+            return given
 
         opened.chown(take, but=(SESSIONS,))
     return owners
 
 
 def _give_back(folder: Path, uid: int, owners: _Owners) -> None:
-    """Return what is a kernel's user's to its owner before, else to root; no link that code made is followed."""
+    """Return what is a kernel's user's to its owner before, else to root; no link that code made is followed.
+
+    Modes are what they were, or none by which others write to root's files: code can change them. A file gets no mode
+    by which it runs as its owner or group, since code may have written it.
+    """
     if not uid:
         return
 
-    def give(found: os.stat_result) -> tuple[int, int] | None:
-        return owners.get((found.st_dev, found.st_ino), _ROOT) if found.st_uid == uid else None
+    def give(found: os.stat_result) -> Owner | None:
+        if found.st_uid != uid:
+            return None
+        made = (*_ROOT, found.st_mode & _ROOT_ALONE_WRITES)
+        user, group, mode = owners.get((found.st_dev, found.st_ino), made)
+        if stat.S_ISLNK(found.st_mode):
+            return Owner(user, group)
+        return Owner(user, group, mode if stat.S_ISDIR(found.st_mode) else mode & 0o777)
 
     with contextlib.suppress(OSError), SafeFolder(folder) as opened:  # it may be gone
         opened.chown(give, but=(SESSIONS,))

@@ -17,8 +17,7 @@ from typing import Any
 
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.environment_variables import SEARCHED, kernel_environment
-from tw_autogen.kernel.folder_ownership import SESSIONS
-from tw_autogen.kernel.launcher.known_paths import is_below
+from tw_autogen.kernel.launcher.known_paths import SESSIONS, is_below
 from tw_autogen.kernel.launcher.namespaces import HOME
 from tw_autogen.kernel.launcher.readable_files import LISTED
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF

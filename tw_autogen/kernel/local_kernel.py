@@ -27,6 +27,7 @@ from tw_autogen.kernel.path_policy import (
     check_granted,
     checked_kernel_folder,
     closed_reason,
+    exposed_reason,
     readable_by_all_reason,
     shut_off_reason,
     too_broad_reason,
@@ -55,7 +56,8 @@ class LocalKernel(LiveKernel):
 
     Args:
         folder: Where code runs, with all in it the code's to read and write; None: a temporary one, removed by `close`.
-            Root's files there belong to the kernel's user until it is closed; what code has made, to root then. A
+            Root's files there belong to the kernel's user until it is closed; then they have the modes that they had,
+            and what code has made is root's, who alone may write to it. A
             kernel knows no settings, and no trust of the current folder: where somebody else may have made that (a
             download), a link of theirs on the way is followed, unless code could have made it. `open_session(folder=…)`
             refuses it.
@@ -241,6 +243,7 @@ class LocalKernel(LiveKernel):
         """
         hidden = shut_off_reason(folder, granted, settings)
         why = too_broad_reason(granted) or closed_reason(granted, settings)
+        why = why or exposed_reason(folder, granted, settings)
         return why or (f"above the sessions' folder, and {hidden}" if hidden else "")
 
     @staticmethod

@@ -1,9 +1,9 @@
-"""Other names of a folder: what is mounted at a second place has one there, too."""
+"""Other names of a folder, since what is mounted at a second place has one there, too; and what is mounted in it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tw_autogen.kernel.launcher.known_paths import is_below
@@ -21,10 +21,7 @@ def mounted_names(folder: str) -> list[str]:
     Returns:
         Absolute paths. None where the system doesn't tell (only Linux does), or for what a file server shows twice.
     """
-    try:
-        every = mounts(_MOUNTS)
-    except (OSError, ValueError):  # there is no such file, or it has another form
-        return []
+    every = _mounts()
     inside = [one for one in every if is_below(one.point, folder) and one.point != folder]
     around = [one for one in every if is_below(folder, one.point)]
     if not around:
@@ -45,6 +42,23 @@ def all_names(folders: Iterable[Path]) -> tuple[Path, ...]:
         folders: Absolute, without links.
     """
     return tuple(name for one in folders for name in (one, *map(Path, mounted_names(str(one)))))
+
+
+def mounts_in(folders: Collection[str]) -> dict[tuple[str, str], str]:
+    """Return what is mounted in folders, below them: where, by its file system and what it shows of that.
+
+    Args:
+        folders: Absolute, without links.
+    """
+    inside = (one for one in _mounts() if any(is_below(one.point, each) and one.point != each for each in folders))
+    return {(one.system, one.root): one.point for one in inside}
+
+
+def _mounts() -> tuple[Mount, ...]:
+    try:
+        return mounts(_MOUNTS)
+    except (OSError, ValueError):  # there is no such file, or it has another form
+        return ()
 
 
 def _names(mounted: Sequence[Mount], place: str) -> Iterator[str]:

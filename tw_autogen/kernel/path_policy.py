@@ -14,7 +14,8 @@ from pathlib import Path
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.kernel_folders import Kept, protected_in, runtime_paths
-from tw_autogen.kernel.launcher.known_paths import is_below
+from tw_autogen.kernel.launcher.known_paths import exposed_sessions_reason, is_below
+from tw_autogen.kernel.launcher.readable_files import font_folders
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.mounted_names import mounted_names
 from tw_autogen.kernel.pinned_paths import PinnedPaths, resolved_grant
@@ -265,6 +266,30 @@ def _interpreter_folders(python: str) -> list[str]:
     found = [*(one for one in own if any(Path(one).glob("lib*/python3*"))), sys.prefix, sys.base_prefix]
     homes = [str(one) for one in _home_folders()]
     return [one for one in map(os.path.realpath, found) if not any(is_below(home, one) for home in homes)]
+
+
+def exposed_reason(folder: Path, granted: Path, settings: KernelSettings) -> str:
+    """Return the reason why root's code at `landlock` would read sessions in a granted folder; empty if it would not.
+
+    The launcher decides, with all that the interpreter has; this is known before.
+
+    Args:
+        folder: Where its kernel is to work.
+        granted: What it was to read.
+        settings: `sandbox` says which levels may be used, `read` and `write` what else is granted.
+
+    Raises:
+        SandboxError: no sandbox can be set up here.
+    """
+    if settings.sandbox == OFF or not sys.platform.startswith("linux") or os.geteuid() != 0:
+        return ""
+    if available_level(settings) != LANDLOCK:
+        return ""
+    folder, granted = folder.resolve(), granted.resolve()
+    home = os.path.expanduser("~")
+    of_python = (sys.prefix, sys.base_prefix, *sys.path, os.path.realpath(settings.python), *font_folders(home))
+    reached = (str(granted), str(folder), tempfile.gettempdir(), *settings.read, *settings.write, *of_python)
+    return exposed_sessions_reason(str(granted), str(folder), [os.path.abspath(one) for one in reached])
 
 
 def check_granted(

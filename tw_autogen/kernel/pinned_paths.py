@@ -12,6 +12,7 @@ from pathlib import Path
 from tw_autogen.errors import ConfigError, KernelStartError
 from tw_autogen.kernel.launcher.readable_files import LISTED
 from tw_autogen.kernel.launcher.sandbox import OFF
+from tw_autogen.kernel.mounted_names import mounts_in
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.named_folders import granted_path
 from tw_autogen.safe_folder import HeldFolder, SafeFolder, remove_folder
@@ -42,6 +43,7 @@ class PinnedPaths:
         self._optional: set[str] = set()
         self._left_out: set[str] = set()
         self._refused: dict[str, str] = {}
+        self._mounts: dict[tuple[str, str], str] | None = None
         self._kept: HeldFolder | None = None
         _make_missing(str(folder))
         self._keep()
@@ -131,9 +133,13 @@ class PinnedPaths:
     def check(self) -> None:
         """Check that every path leads to what it led to first, over no link; what has been removed may be missing.
 
+        Nothing is mounted where code may write that was not there at the first start: a running kernel's code doesn't
+        see it, and decides by its end when the next one starts.
+
         Raises:
-            KernelStartError: names the first that does not.
+            KernelStartError: names the first that does not, or what was mounted since.
         """
+        self._check_mounts()
         self._left_out.clear()
         for path, known in self._known.items():
             try:
@@ -150,6 +156,22 @@ class PinnedPaths:
                     "to write above it; close this kernel and open a new one if that is what you want",
                     folder=self.folder,
                 )
+
+    def _check_mounts(self) -> None:
+        if self._settings.sandbox == OFF:  # code sees all of them anyway
+            return
+        written = [self._real[one] for one in self._settings.write if one in self._real]
+        found = mounts_in((str(self.folder), *written))
+        if self._mounts is None:
+            self._mounts = found
+        new = next((place for mounted, place in found.items() if mounted not in self._mounts), "")
+        if new:
+            raise KernelStartError(
+                f"{new}: something was mounted there since the first start, so no kernel starts again in "
+                f"{self.folder}: code would get it; unmount it, or close this kernel and open a new one if that is "
+                "what you want",
+                folder=self.folder,
+            )
 
     def make(self) -> None:
         """Check all, and make the kernel's folder again if somebody has removed it. Errors as of `check`."""

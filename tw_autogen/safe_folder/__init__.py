@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.safe_folder.directory_calls import KERNEL_USERS
+from tw_autogen.safe_folder.directory_calls import KERNEL_USERS, Owner
 from tw_autogen.safe_folder.held_folder import KERNEL_FOLDERS, HeldFolder, innermost_held_folder, real_path
 from tw_autogen.safe_folder.link_walk import walk_links
 from tw_autogen.safe_folder.open_without_links import open_or_make_folder
@@ -20,6 +20,7 @@ __all__ = [
     "KERNEL_FOLDERS",
     "KERNEL_USERS",
     "HeldFolder",
+    "Owner",
     "SafeFolder",
     "open_or_make_folder",
     "is_protected",

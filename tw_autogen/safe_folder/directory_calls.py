@@ -12,7 +12,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 if sys.platform != "win32":
     import pwd
@@ -54,8 +54,23 @@ KERNEL_USERS = _KernelUsers()
 At = int | str
 """An open directory: its descriptor; its path on a system without `dir_fd`."""
 
-OwnerOf = Callable[[os.stat_result], tuple[int, int] | None]
-"""User and group that a file is given to; None: it stays as it is."""
+
+class Owner(NamedTuple):
+    """To whom a file is given.
+
+    Args:
+        user: The user's number.
+        group: The group's number.
+        mode: The file's permissions then; None: they stay, but for those that a change of owner takes. Not of a link.
+    """
+
+    user: int
+    group: int
+    mode: int | None = None
+
+
+OwnerOf = Callable[[os.stat_result], Owner | None]
+"""To whom a file is given, by what the system says of it; None: it stays as it is."""
 
 
 class UntrustedDirFd(int):
@@ -424,8 +439,10 @@ def chown(at: At, name: str, owner_of: OwnerOf) -> None:
         found = os.open(name, _PATH | _NOFOLLOW, dir_fd=int(at))
         try:
             owner = _new_owner(os.fstat(found), owner_of)
-            if owner is not None:
-                os.chown(f"/proc/self/fd/{found}", *owner)  # a descriptor of O_PATH takes no fchown
+            if owner is not None:  # a descriptor of O_PATH takes no fchown and no fchmod
+                os.chown(f"/proc/self/fd/{found}", owner.user, owner.group)
+                if owner.mode is not None:
+                    os.chmod(f"/proc/self/fd/{found}", owner.mode)
         finally:
             os.close(found)
 
@@ -447,6 +464,8 @@ def chown_entries(at: At, owner_of: OwnerOf) -> list[str]:
     fd, new = int(at), owner_of(os.fstat(int(at)))
     if new is not None:
         os.fchown(fd, 0, 0)
+        if new.mode is not None:
+            os.fchmod(fd, new.mode)
     about = os.fstat(fd)
     fixed = about.st_uid == 0 and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)  # with an ACL: its mask
     try:
@@ -458,18 +477,20 @@ def chown_entries(at: At, owner_of: OwnerOf) -> list[str]:
                         continue
                     owner = _new_owner(one.stat(follow_symlinks=False), owner_of)
                     if owner is not None and fixed:
-                        os.chown(one.name, *owner, dir_fd=fd, follow_symlinks=False)
+                        os.chown(one.name, owner.user, owner.group, dir_fd=fd, follow_symlinks=False)
+                        if owner.mode is not None:
+                            os.chmod(one.name, owner.mode, dir_fd=fd)
                     elif owner is not None:
                         chown(fd, one.name, owner_of)
                 except OSError:
                     continue
     finally:
         if new is not None:
-            os.fchown(fd, *new)
+            os.fchown(fd, new.user, new.group)
     return folders
 
 
-def _new_owner(about: os.stat_result, owner_of: OwnerOf) -> tuple[int, int] | None:
+def _new_owner(about: os.stat_result, owner_of: OwnerOf) -> Owner | None:
     return None if stat.S_IFMT(about.st_mode) in (stat.S_IFCHR, stat.S_IFBLK) else owner_of(about)
 
 

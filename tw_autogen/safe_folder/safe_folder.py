@@ -437,10 +437,10 @@ class SafeFolder(Closing):
                 more = way.advance(folders)
 
     def chown(self, owner_of: OwnerOf, *, but: Collection[str] = ()) -> None:
-        """Change the owner of the folder and of what is below it, as the superuser can.
+        """Change the owner, and the mode if one is named, of the folder and of what is below it, as the superuser can.
 
         Args:
-            owner_of: Called with what the system says of an entry; returns user and group, or None to leave it alone.
+            owner_of: Called with what the system says of an entry; returns its new owner, or None to leave it alone.
                 It may be called twice for an entry.
             but: Names of directories directly in the folder that are left alone, with all in them.
 

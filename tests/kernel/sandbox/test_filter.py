@@ -21,6 +21,8 @@ LEVELS = {
     "landlock": LANDLOCK, "old landlock": OLD_LANDLOCK, "namespaces": NAMESPACES, "network": NETWORK, "links": LINKS
 }  # fmt: skip
 ALLOW, PASSED_OVER = "allowed", "passed over"
+ATTRIBUTES = ("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")
+NO_ATTRIBUTES = errno.errorcode[errno.EOPNOTSUPP]
 HEADER = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 
 
@@ -75,7 +77,7 @@ def test_what_is_listed_passes_at_the_strongest_level_unless_its_arguments_are_j
     of_a_group = {"setpriority"}
     links = {"symlink", "symlinkat"} & set(found)
     assert {name for name, one in found.items() if one != ALLOW} == {
-        "fallocate", "connect", "ioctl"
+        "fallocate", "connect", "ioctl", *ATTRIBUTES
     } | of_the_supervisor | of_a_group | links  # fmt: skip
 
 
@@ -155,6 +157,7 @@ STREAM, DATAGRAM, RAW, SEQUENCED, CLOEXEC = 1, 2, 3, 5, 0o2000000
         ("namespaces", "fchmodat", (-100 & 0xFFFFFFFF, 4096, 0o6755), "EPERM"),
         ("namespaces", "fchmodat2", (-100 & 0xFFFFFFFF, 4096, 0o4000, 0), "EPERM"),
         ("network", "fchmod", (5, 0o4755), "EPERM"),
+        *((level, name, (4096, 4096), NO_ATTRIBUTES) for level in ("namespaces", "network") for name in ATTRIBUTES),
         ("landlock", "utimensat", (-100 & 0xFFFFFFFF, 4096), PASSED_OVER),
         ("landlock", "fchmodat", (5, 4096), PASSED_OVER),
         ("old landlock", "truncate", (4096,), "EPERM"),
@@ -223,14 +226,19 @@ def test_without_a_limit_memory_is_not_judged(machine):
 
 @pytest.mark.parametrize("allowed", [False, True])
 @pytest.mark.parametrize(("machine", "column"), COLUMNS.items())
-def test_the_filter_for_sandboxes_of_others_refuses_what_leads_programs_outside_elsewhere(machine, column, allowed):
+def test_the_filter_for_sandboxes_of_others_refuses_what_code_could_leave_for_programs_outside(
+    machine, column, allowed
+):
     code, audit = container_filter(machine, links=allowed), AUDIT[machine]
     links = set() if allowed else {ALLOWED[name][column] for name in ("symlink", "symlinkat")} - {-1}
     found = {number: answer(code, number, audit=audit) for number in range(1200)}
 
-    assert {number for number, one in found.items() if one != ALLOW} == {*links, 425}  # io_uring_setup
+    attributes = {ALLOWED[name][column] for name in ATTRIBUTES}
+    newer = {425, 463, 466}  # io_uring_setup, setxattrat, removexattrat
+    assert {number for number, one in found.items() if one != ALLOW} == {*links, *attributes, *newer}
     assert {found[number] for number in links} == ({"EPERM"} if links else set())
-    assert found[425] == "ENOSYS"
+    assert {found[number] for number in attributes} == {NO_ATTRIBUTES}
+    assert {found[number] for number in newer} == {"ENOSYS"}
     number = ALLOWED["ioctl"][column]
     for request in (0xC0406618, 0x50009401, 0x4008941A, 0x40086602, 0x401C5820, 0x4004BC10):
         assert answer(code, number, 3, request, audit=audit) == "ENOTTY"

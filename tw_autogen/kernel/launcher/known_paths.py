@@ -16,6 +16,9 @@ Known = Mapping[str, Sequence[int]]
 PATH = getattr(os, "O_PATH", 0) | getattr(os, "O_CLOEXEC", 0)
 """Opens something without a right to it, for `fstat` and mounts."""
 
+SESSIONS = ".tw"
+"""Where sessions lie by default, below the folder in which the command line was started."""
+
 _MOST_LINKS = 40
 
 
@@ -150,6 +153,41 @@ def open_known(path: str, known: Known, *, root: str = "/") -> int:
         os.close(found)
         raise
     return found
+
+
+def closed_folder(path: str) -> str:
+    """Return the innermost folder on the way to a path that is closed to other users; empty if there is none.
+
+    Args:
+        path: Absolute.
+    """
+    while path != "/":
+        path = os.path.dirname(path)
+        with contextlib.suppress(OSError):
+            if not os.stat(path).st_mode & stat.S_IXOTH:
+                return path
+    return ""
+
+
+def exposed_sessions_reason(granted: str, own: str, reached: Iterable[str]) -> str:
+    """Return the reason why code that keeps the right to pass closed folders may not have a folder; empty if it may.
+
+    Closed files, as the journals of root's sessions, are open to it too, in all that it is granted.
+
+    Args:
+        granted: The folder, absolute and without links.
+        own: Where its kernel works.
+        reached: What code has to reach: it keeps that right if a folder on the way there is closed to others.
+    """
+    way = own[len(granted) :].split(os.sep) if is_below(own, granted) else ()
+    if not (SESSIONS in way or os.path.lexists(os.path.join(granted, SESSIONS))):
+        return ""
+    closed = next(filter(None, map(closed_folder, reached)), "")
+    return closed and (
+        f"where sessions are kept ({SESSIONS}), all of which root's code could read: {closed} is closed to others, and "
+        f"the right by which code passes it at the level landlock opens closed files too; chmod o+x {closed}, or set "
+        "kernel.sandbox to 'namespaces' or 'bubblewrap'"
+    )
 
 
 def check_known(known: Known) -> None:

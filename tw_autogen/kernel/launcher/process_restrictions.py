@@ -27,7 +27,8 @@ def switch_user(uid: int, *, keep_reading: bool = False) -> None:
     Args:
         uid: Its number; also the group's.
         keep_reading: Folders that are closed to it may be passed; for an interpreter below root's home, in a sandbox
-            that says itself which folders may be read.
+            that says itself which folders may be read. Closed files may be read too, and what is known of a file
+            without opening it is open everywhere: Linux has no right for folders alone.
     """
     if keep_reading:
         prctl(PR_SET_KEEPCAPS, 1)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import landlock, namespaces
-from .known_paths import FolderRefusedError, check_known, crosses, is_below
+from .known_paths import (
+    FolderRefusedError,
+    check_known,
+    closed_folder,
+    crosses,
+    exposed_sessions_reason,
+    is_below,
+)
 from .mounts import check_mounts
 from .process_restrictions import drop_privileges, set_limits, switch_user
 from .readable_files import listed_and_read
@@ -83,7 +88,8 @@ class Sandbox:
         Raises:
             SandboxFailed: they can't be shown.
             FolderRefusedError: one was exchanged since the host has checked it, or can't be shown; or something lies in
-                one that code may write which this sandbox can't keep read-only.
+                one that code may write which this sandbox can't keep read-only; or it holds sessions that are closed to
+                others, and wouldn't be to code.
         """
         kept = [*self._plan.get("kept", ()), *assignment.get("kept", ())]
         known = assignment.get("known", {})
@@ -101,6 +107,7 @@ class Sandbox:
             _check_kept(assignment["write"], kept)
             shown = [*listed_and_read(assignment["read"])[1], *assignment["write"]]
             check_known({path: known[path] for path in shown if path in known})
+            self._check_sessions(shown, assignment)
 
     def around_kernel(self, assignment: Mapping[str, Any] | None) -> None:
         """Drop, in the kernel's process, all that code must not have. It can't be undone.
@@ -130,12 +137,11 @@ class Sandbox:
 
     def _behind_landlock(self, assignment: Mapping[str, Any]) -> None:
         uid, network = self._plan["uid"], self._plan["network"]
-        read = [*self._plan["read"], *_PROC, *assignment["read"]]
-        write = [*_DEVICES, *self._plan["write"], *assignment["write"]]
-        keep_reading = bool(uid) and any(_closed(path) for path in (*listed_and_read(read)[1], *write))
+        read, write = self._beside_landlock(assignment)
+        own, *granted = assignment["write"] or [""]
+        keep_reading = bool(uid) and any(map(closed_folder, (*listed_and_read(read)[1], *write)))
         if uid:
             switch_user(uid, keep_reading=keep_reading)
-        own, *granted = assignment["write"] or [""]
         landlock.restrict(
             read=read,
             write=write,
@@ -149,6 +155,19 @@ class Sandbox:
         drop_privileges(keep_reading=keep_reading)
         signals, truncates = known >= landlock.SIGNALS_FROM, known >= landlock.TRUNCATE_FROM
         install_syscall_filter(**self._filter(signals=signals, truncates=truncates, others=False))
+
+    def _beside_landlock(self, assignment: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+        """Return all that code may read and write where it sees the folders of the host."""
+        read = [*self._plan["read"], *_PROC, *assignment["read"]]
+        return read, [*_DEVICES, *self._plan["write"], *assignment["write"]]
+
+    def _check_sessions(self, shown: Sequence[str], assignment: Mapping[str, Any]) -> None:
+        """Raise an error if a folder that is shown holds sessions of root's, and closed files are open to code."""
+        read, write = self._beside_landlock(assignment)
+        reached = (*listed_and_read(read)[1], *write)
+        for path in shown if self._plan["uid"] else ():
+            if why := exposed_sessions_reason(path, assignment["folder"], reached):
+                raise FolderRefusedError(f"{path} can't be granted, because it is {why}")
 
     def _filter(self, **rest: bool) -> dict[str, Any]:
         shared_bytes = self._plan["limits"]["memory_bytes"] // 4
@@ -166,16 +185,6 @@ def _check_kept(write: Iterable[str], kept: Iterable[str]) -> None:
                     "it; Landlock can't keep a part of a folder read-only. Let code work in another folder, for one "
                     "below this, move the environment, or set kernel.sandbox to 'namespaces' or 'bubblewrap'"
                 )
-
-
-def _closed(path: str) -> bool:
-    """Return whether a folder on the way to a path is closed to other users."""
-    while path != "/":
-        path = os.path.dirname(path)
-        with contextlib.suppress(OSError):
-            if not os.stat(path).st_mode & stat.S_IXOTH:
-                return True
-    return False
 
 
 @contextlib.contextmanager

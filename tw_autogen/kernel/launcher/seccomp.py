@@ -130,13 +130,15 @@ _THIS_PROCESS = {"setpriority": 0, "ioprio_set": 1}
 """What their first argument says where the second one is a process, and not a group or a user."""
 
 _LINKS = ("symlink", "symlinkat")
-_IO_URING_SETUP, _OTHER_NUMBERING = 425, 0x40000000  # makes links without a call; from here on, x32
+_OTHER_NUMBERING = 0x40000000  # from here on, x32
+_NEWER_CALLS = (425, 463, 466)  # io_uring_setup, setxattrat, removexattrat: other ways to what the rules refuse
 _MEMFD_CREATE, _CLONE3 = (319, 279), (435, 435)
 _MODE_AT = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
 _SET_USER_ID = 0o4000
+_ATTRIBUTES = ("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")
+"""Extended attributes; an access control list is one of them, and their names can't be told apart here."""
 _MARKS = (
-    *_MODE_AT, "chown", "fchown", "lchown", "fchownat", "utime", "utimes", "futimesat",
-    "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr",
+    *_MODE_AT, "chown", "fchown", "lchown", "fchownat", "utime", "utimes", "futimesat", "utimensat", *_ATTRIBUTES,
 )  # fmt: skip
 """What is written about a file: mode, owner, times, extended attributes."""
 _OF_PROCESS = ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr")
@@ -169,7 +171,8 @@ def install_syscall_filter(
         truncates: Files may be cut by their path.
         others: Files outside and other processes can't be named anyway, but for the supervisor, whose limits and
             priority can't be set; and no file that holds anything gets the mode by which it runs as its owner: whoever
-            else may run it would become this user. Otherwise mode, owner, times and extended attributes of a
+            else may run it would become this user; and extended attributes can't be changed, because access control
+            lists are among them. Otherwise mode, owner, times and extended attributes of a
             file stay as they are, of one that is open for reading too, without an error, because much code sets them
             for good measure; and so do the processors of a process that is not this one; its limits and priority can't
             be set.
@@ -219,8 +222,8 @@ def program(
 def container_filter(machine: str, *, links: bool) -> bytes:
     """Return a filter for where others keep the rest out: it refuses what code could leave for programs outside.
 
-    These are symbolic links, files that run as their owner (set-user-ID), and requests by which file systems change
-    folders that may only be read, or drop the keys of encrypted ones.
+    These are symbolic links, files that run as their owner (set-user-ID), access control lists, and requests by which
+    file systems change folders that may only be read, or drop the keys of encrypted ones.
 
     Args:
         machine: As `platform.machine` names it; where numbers of calls are not known for it, nothing is refused.
@@ -229,13 +232,13 @@ def container_filter(machine: str, *, links: bool) -> bytes:
     if machine not in _MACHINES:
         return _line(_RETURN, _ALLOW)
     kinds = (_if_masked(1, 0xFF00, kind, _error(errno.ENOTTY)) for kind in _OF_FILE_SYSTEMS)
-    answers = {**_no_set_user_id(), "ioctl": _if_one_of(1, _REQUESTS, _YES) + b"".join(kinds) + _YES}
+    answers = {**_no_rights_that_stay(), "ioctl": _if_one_of(1, _REQUESTS, _YES) + b"".join(kinds) + _YES}
     answers |= {} if links else dict.fromkeys(_LINKS, _NO)
     column = list(_MACHINES).index(machine)
     numbered = {ALLOWED[name][column]: answer for name, answer in answers.items() if ALLOWED[name][column] >= 0}
     rules = (_line(_JUMP_EQUAL, one, 0, len(answer) // _LINE) + answer for one, answer in numbered.items())
-    otherwise = _line(_JUMP_FROM, _OTHER_NUMBERING, 0, 1) + _NONE + _line(_JUMP_EQUAL, _IO_URING_SETUP, 0, 1) + _NONE
-    return _known(machine) + otherwise + b"".join(rules) + _YES
+    newer = b"".join(_line(_JUMP_EQUAL, one, 0, 1) + _NONE for one in _NEWER_CALLS)
+    return _known(machine) + _line(_JUMP_FROM, _OTHER_NUMBERING, 0, 1) + _NONE + newer + b"".join(rules) + _YES
 
 
 @functools.lru_cache(maxsize=4)
@@ -295,13 +298,19 @@ def _all_but_supervisor() -> dict[str, bytes]:
             for name, kind in _THIS_PROCESS.items()
         },
         **dict.fromkeys((*_OF_PROCESS, "prlimit64"), _if_one_of(0, (1,), _NO) + _YES),
-        **_no_set_user_id(),
+        **_no_rights_that_stay(),
     }
 
 
-def _no_set_user_id() -> dict[str, bytes]:
-    """Return rules that refuse a mode with which a file runs as its owner."""
-    return {name: _if_argument(at, _JUMP_ANY, _SET_USER_ID, _NO) + _YES for name, at in _MODE_AT.items()}
+def _no_rights_that_stay() -> dict[str, bytes]:
+    """Return rules that refuse a mode with which a file runs as its owner, and all access control lists.
+
+    A folder's default list decides who may use what the host, or the user, makes there later.
+    """
+    return {
+        **{name: _if_argument(at, _JUMP_ANY, _SET_USER_ID, _NO) + _YES for name, at in _MODE_AT.items()},
+        **dict.fromkeys(_ATTRIBUTES, _error(errno.EOPNOTSUPP)),  # as a file system without them: programs go on
+    }
 
 
 def _own_files_and_processes(ours: int) -> dict[str, bytes]:
