@@ -80,3 +80,17 @@ def test_programs_that_copy_attributes_for_good_measure_go_on(tmp_path):
         )
 
     assert ran.result == "['x', 'x', 'x']", ran.error
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="root alone hands folders over")
+@pytest.mark.parametrize("there", [False, True], ids=["of code's making", "there before"])
+def test_a_folder_for_sessions_becomes_roots_again_if_code_has_made_it(tmp_path, there):
+    if there:
+        (tmp_path / ".tw" / "sessions").mkdir(parents=True)
+    make = "import os\nos.umask(0)\nos.makedirs('.tw/sessions/x', mode=0o777)"
+    with LocalKernel(tmp_path) as kernel:
+        assert kernel.execute(make, seconds=SECONDS).ok is not there
+
+    for one in (".tw", ".tw/sessions"):
+        about = (tmp_path / one).stat()
+        assert (about.st_uid, about.st_mode & 0o022) == (0, 0)

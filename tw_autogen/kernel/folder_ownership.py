@@ -134,4 +134,5 @@ def _give_back(folder: Path, uid: int, owners: _Owners) -> None:
         return Owner(user, group, mode if stat.S_ISDIR(found.st_mode) else mode & 0o777)
 
     with contextlib.suppress(OSError), SafeFolder(folder) as opened:  # it may be gone
-        opened.chown(give, but=(SESSIONS,))
+        by_code = opened.has_entry(SESSIONS) and opened.info(SESSIONS).st_uid == uid  # where none was
+        opened.chown(give, but=() if by_code else (SESSIONS,))

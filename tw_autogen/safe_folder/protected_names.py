@@ -6,7 +6,6 @@ import contextlib
 import errno
 import itertools
 import os
-import re
 import stat
 from collections.abc import Collection, Iterator
 
@@ -49,7 +48,6 @@ _NAMES = frozenset({
     )),
 })  # fmt: skip
 _SUFFIXES = (".pth", ".code-workspace", ".desktop", ".csproj", ".fsproj", ".vbproj", ".vcxproj", ".sln")
-_LIBRARY = re.compile(r"\.so(\.[0-9]+)*\Z")
 _OF_ENVIRONMENTS = frozenset({"pyvenv.cfg", "conda-meta"})
 _OF_REPOSITORIES = frozenset({"HEAD", "objects", "refs"})
 _PACKAGES = frozenset({"bin", "lib", "lib64", "scripts", "include", *_OF_ENVIRONMENTS})
@@ -67,7 +65,7 @@ def is_protected(name: str) -> bool:
         (True, True, False)
     """
     low = name.casefold()
-    return low in _NAMES or low.endswith(_SUFFIXES) or _LIBRARY.search(low) is not None
+    return low in _NAMES or low.endswith(_SUFFIXES) or low.rstrip(".0123456789").endswith(".so")
 
 
 def is_environment(names: Collection[str]) -> bool:
