@@ -16,12 +16,22 @@ _HEAD_BYTES = 65_536
 _PIECE = 65_536
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
+_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
+"""Where a translator of the network (NAT64) stands for addresses of version 4, which are their last four bytes."""
+_NOT_PUBLIC = [
+    ipaddress.ip_network(one) for one in ("64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96", "fec0::/10", "192.88.99.0/24")
+]
+"""Further translators, and addresses that were private or led to relays in earlier standards."""
 _OWN_HEADERS = ("proxy-connection", "proxy-authorization", "connection", "keep-alive")
 
 
 def is_public(address: Address) -> bool:
     """Tell whether an address belongs to no private network, no group, and not to this machine."""
+    if any(address in one for one in _NOT_PUBLIC if one.version == address.version):
+        return False
     inner = getattr(address, "ipv4_mapped", None) or getattr(address, "sixtofour", None) or address
+    if address.version == 6 and address in _TRANSLATED:
+        inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return bool(address.is_global and inner.is_global and not address.is_multicast)
 
 

@@ -268,6 +268,13 @@ def test_neither_redirects_nor_parts_of_a_page_lead_to_an_address_that_is_refuse
         ("fd00::1", False),
         ("::ffff:10.0.0.1", False),
         ("2002:0a00:0001::", False),
+        ("64:ff9b::808:808", True),
+        ("64:ff9b::a00:1", False),
+        ("64:ff9b:1::1", False),
+        ("::10.0.0.1", False),
+        ("::ffff:0:10.0.0.1", False),
+        ("fec0::1", False),
+        ("192.88.99.1", False),
     ],
 )
 def test_which_addresses_are_public(address, public):
