@@ -119,6 +119,8 @@ HOSTILE = {
     "a frozen set": frozenset({(MARKER, frozenset({"${topic}"}))}),
     "a tuple": (MARKER, "${topic}"),
     "bytes": b"+evil ${topic}",
+    "infinity": float("-inf"),
+    "no number": {float("nan")},
 }
 
 

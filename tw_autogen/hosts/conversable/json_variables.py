@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import math
 from collections.abc import Container, Iterator
 from typing import Any
 
@@ -44,7 +45,7 @@ class CallVariables:
 
         Tables become lists of records, arrays lists, models dictionaries, and any other object its text. A blank comes
         into `${` of a new text, also in a set: a condition that names its variable twice would replace what stands
-        there again. Where the host puts texts unescaped between quotes, their quotes and backslashes become others.
+        there again. Infinities and NaN become None. Where the host puts texts unescaped between quotes, their quotes and backslashes become others.
         """
         after = dict(self.variables.items())
         for name, value in after.items():
@@ -59,7 +60,9 @@ class CallVariables:
 
 
 def _blanked(value: Any) -> Any:
-    """Return a text, or what the host shows by its text, without the beginning of a variable's name."""
+    """Return a text, or what the host shows by its text, without the beginning of a variable's name; None for `nan`."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # the host would take its text for a name
     if isinstance(value, str):
         value = value.replace("${", "$ {")
         return value if _escapes_texts() else value.replace("'", "\u2019").replace("\\", "\u2216")
