@@ -45,7 +45,8 @@ class CallVariables:
 
         Tables become lists of records, arrays lists, models dictionaries, and any other object its text. A blank comes
         into `${` of a new text, also in a set: a condition that names its variable twice would replace what stands
-        there again. Infinities and NaN become None. Where the host puts texts unescaped between quotes, their quotes and backslashes become others.
+        there again. Infinities and NaN become None. Where the host puts texts unescaped between quotes, their quotes
+        and backslashes become others.
         """
         after = dict(self.variables.items())
         for name, value in after.items():
