@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from tw_autogen.errors import SandboxError
-from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel import KernelSettings, LocalKernel, package_installer
 from tw_autogen.kernel.package_installer import Installer
 from tw_autogen.safe_folder import HeldFolder
 
@@ -422,3 +422,40 @@ def test_a_command_s_output_and_its_number_are_there(refusing):
     execution = refusing.execute("!echo out; echo err >&2; exit 3\n_exit_code", seconds=60)
 
     assert (execution.stdout, execution.result) == ("out\nerr\n", "3")
+
+
+WRITES = {
+    "a new file": "open({0!r} + '/new', 'w').close()",
+    "a file that is there": "open({0!r} + '/old', 'ab').close()",
+    "by the system's call": "os.close(os.open({0!r} + '/new', os.O_WRONLY | os.O_CREAT, 0o755))",
+    "a folder": "os.mkdir({0!r} + '/sub')",
+    "a mode": "os.chmod({0!r} + '/old', 0o755)",
+    "a removal": "os.remove({0!r} + '/old')",
+    "a name": "os.rename({1!r} + '/own', {0!r} + '/new')",
+    "a name taken": "os.rename({0!r} + '/old', {1!r} + '/taken')",
+    "over a link": "open({1!r} + '/link/new', 'w').close()",
+}
+
+
+@pytest.mark.parametrize("way", WRITES)
+@pytest.mark.parametrize("inside", [True, False])
+def test_pip_writes_to_its_own_folders_alone(tmp_path, way, inside):
+    own, other = tmp_path / "own", tmp_path / "other"
+    for folder in (own, other):
+        folder.mkdir()
+        (folder / "old").write_text("CANARY")
+    (own / "own").write_text("x")
+    (own / "link").symlink_to(own if inside else other)
+    last = 'runpy.run_module("pip"'
+    assert last in package_installer._PIP
+    program = package_installer._PIP.partition(last)[0] + WRITES[way].format(str(own if inside else other), str(own))
+    environment = {**os.environ, "TW_PIP_WRITES": str(own)}
+    before = sorted((one.name, one.stat().st_mode, one.read_bytes()) for one in other.iterdir())
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert (done.returncode == 0) is inside
+    assert inside or "PermissionError: pip writes nothing here but what it installs, and not " in done.stderr
+    assert sorted((one.name, one.stat().st_mode, one.read_bytes()) for one in other.iterdir()) == before

@@ -39,6 +39,22 @@ _VERSION = re.compile(r"[A-Za-z0-9.*+!_-]+")
 _PIP = """
 import os, runpy, sys
 
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_roots = os.environ.pop("TW_PIP_WRITES").split(os.pathsep)
+try:
+    from pip._internal.locations import USER_CACHE_DIR
+    _roots.append(os.environ.get("PIP_CACHE_DIR") or USER_CACHE_DIR)
+except ImportError:
+    pass
+_roots = [os.path.realpath(one) for one in _roots]
+
+def _refuse_outside(path, at=-1):
+    if isinstance(path, int) or at not in (-1, None):
+        return
+    real = os.path.realpath(os.fsdecode(path))
+    if real != os.path.realpath(os.devnull) and not any(real == one or real.startswith(one + os.sep) for one in _roots):
+        raise PermissionError(f"pip writes nothing here but what it installs, and not {real}")
+
 def _is_for_keyring():
     frame = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] != "keyring":
@@ -46,6 +62,15 @@ def _is_for_keyring():
     return frame is not None
 
 def _refuse(event, details):
+    if event == "open" and details[2] & _WRITING:
+        _refuse_outside(details[0])
+    elif event in ("os.mkdir", "os.chmod"):
+        _refuse_outside(details[0], details[2])
+    elif event in ("os.remove", "os.rmdir"):
+        _refuse_outside(details[0], details[1])
+    elif event == "os.rename":
+        _refuse_outside(details[0], details[2])
+        _refuse_outside(details[1], details[3])
     if event in ("os.symlink", "os.link"):
         raise PermissionError("pip makes no links here: only wheels are installed, which hold none")
     if event in ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.fork", "os.forkpty"):
@@ -64,7 +89,8 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 pip starts programs to build, and to fetch what lies in a repository of source code: these are refused. The others are
 `keyring`, or what that module starts, if the user has chosen it, for an index's password, and what tells which wheels
 fit (musl's loader, and on macOS Python itself). Before it would build, pip unpacks: through a link of the archive it
-would write anywhere, so links are refused, too.
+would write anywhere, so links are refused, too. A wheel names its scripts, by absolute paths if it likes, so pip writes
+only to its own folders and its cache.
 """
 _NEVER = "nothing can be installed here, because kernel.install is 'never' ('ask' or 'allow' would let the host do it)"
 
@@ -146,7 +172,13 @@ class Installer:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         environment = {**isolated(environment), "PYTHONSAFEPATH": "1", "_PIP_RUNNING_IN_SUBPROCESS": "1"}
         more: dict[str, Any] = {"env": environment, **({"umask": 0o022} if os.name == "posix" else {})}
-        with private_folder("tw-pip-") as nowhere, private_folder("tw-pip-") as made:
+        with (
+            private_folder("tw-pip-") as nowhere,
+            private_folder("tw-pip-") as made,
+            private_folder("tw-pip-") as temporary,
+        ):
+            environment["TW_PIP_WRITES"] = f"{made}{os.pathsep}{temporary}"
+            environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
             command = [self._settings.python, "-c", _PIP, "install", "--target", str(made), "--upgrade"]
             command += ["--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--quiet", "--", *names]
             try:  # no file in the empty folder is taken for a package

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tw_autogen.safe_folder.held_folder import KERNEL_FOLDERS, innermost_held_folder, is_of_code
-from tw_autogen.safe_folder.link_walk import walk_links
+from tw_autogen.safe_folder.link_walk import Walk, walk_links
 from tw_autogen.safe_folder.safe_folder import SafeFolder
 from tw_autogen.session_layout import is_working_folder
 
@@ -33,9 +33,9 @@ def open_or_make_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -
     if str(full) == around:
         return SafeFolder(full)
     base = Path(around or full.anchor)
-    folders = [base]
+    folders, way = [base], walk_links(full.parent)  # once: code may exchange a folder for a link at any time
     if not around and not is_of_code(full):
-        _refuse_link_of_code(full)
+        _refuse_link_of_code(full, way)
         base = Path(os.getcwd())
         folders = [base, *map(Path, below), *KERNEL_FOLDERS]
     name, found = SafeFolder.outermost(full, folders)
@@ -45,7 +45,7 @@ def open_or_make_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -
         if full == base or full == full.parent:
             return SafeFolder(full)
         base = Path(full.anchor)
-        name = (Path(walk_links(full.parent).target) / full.name).relative_to(base).as_posix()
+        name = (Path(way.target) / full.name).relative_to(base).as_posix()
     with SafeFolder(base) as folder:
         for depth, _ in enumerate(parts := name.split("/"), 1):
             part = "/".join(parts[:depth])
@@ -64,9 +64,9 @@ def open_or_make_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -
     return held
 
 
-def _refuse_link_of_code(full: Path) -> None:
+def _refuse_link_of_code(full: Path, way: Walk) -> None:
     """Refuse a path above whose last folder there is a link where code works, wherever that leads."""
-    for link in map(Path, walk_links(full.parent).links):
+    for link in map(Path, way.links):
         if any(one in KERNEL_FOLDERS or is_working_folder(one) for one in link.parents):
             raise _link_error(link, full) or PermissionError(errno.EPERM, "changed while it was looked at", str(full))
 
