@@ -409,9 +409,14 @@ def code_files(
                 raise ConfigError(f"{folder}: more than {_MOST_FILES} files, too many to look through for trust")
             for name in names:
                 path = Path(place, name)
-                counts = name.endswith(suffixes) or programs and (is_protected(name) or os.access(path, os.X_OK))
+                counts = name.endswith(suffixes) or programs and (_is_obeyed(name) or os.access(path, os.X_OK))
                 if counts and (every or not name.endswith(".pyc") or _replaces_source(path)):
                     yield path
+
+
+def _is_obeyed(name: str) -> bool:
+    """Return whether programs obey a file of this name; git, which no server is, has its own, one of them in `.tw`."""
+    return is_protected(name) and not name.startswith(".git")
 
 
 def _walk(folder: str) -> Iterator[tuple[str, list[str], list[str]]]:

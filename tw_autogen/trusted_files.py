@@ -498,7 +498,7 @@ def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
         left_bytes: How much may still be hashed.
 
     Raises:
-        ConfigError: it is larger than that, or may be executed and can't be read.
+        ConfigError: it is larger than that, or can't be read and may be executed, or is this user's.
     """
     program = os.path.isfile(path) and os.access(path, os.X_OK)
     large = program or path.name.endswith((*_BINARY_SUFFIXES, *PROGRAM_SUFFIXES)) or ".so." in path.name
@@ -510,8 +510,9 @@ def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
                 about = os.stat(path)
                 return f"{about.st_dev} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}", 0
             raise ConfigError(f"{path}: the files are too large to look through for trust") from error
-        if program:
-            raise ConfigError(f"{path}: it may be executed and can't be read, so it can't be compared later") from error
+        closed = getattr(error, "errno", 0) == errno.EACCES and os.lstat(path).st_uid == getattr(os, "geteuid", int)()
+        if program or closed:  # its owner may open it again at any time
+            raise ConfigError(f"{path}: it can't be read, so it can't be compared later") from error
         return _UNREADABLE, 0
 
 

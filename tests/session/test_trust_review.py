@@ -1,6 +1,7 @@
 """What lies in the current folder, unnamed, starts nothing, loads nothing and sets nothing that it may not set."""
 
 import dataclasses
+import errno
 import functools
 import http.server
 import json
@@ -1267,3 +1268,52 @@ def test_a_link_in_the_folder_is_shown_and_ends_trust_when_it_leads_elsewhere(he
     (here / name).symlink_to(target.format(2))
 
     assert read_settings().trust is Trust.none
+
+
+WITHOUT_SUFFIX = {
+    "node": ({"command": "node", "args": ["${PWD}/dist/server"], "cwd": "/"}, "dist/server.js"),
+    "node at the top": ({"command": "node", "args": ["${PWD}/server"], "cwd": "/"}, "server.mjs"),
+    "uvx": ({"command": "uvx", "args": ["mcp-proxy", "node", "./dist/server"]}, "dist/server.js"),
+    "java": ({"command": "java", "args": ["-cp", "${PWD}/lib/*", "Main"], "cwd": "/"}, "lib/a.jar"),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT_SUFFIX)
+def test_a_program_that_is_named_without_its_suffix_ends_trust_when_it_changes(here, monkeypatch, case):
+    server, name = WITHOUT_SUFFIX[case]
+    monkeypatch.setenv("PWD", str(here))
+    write(here, **{"tw_autogen.yaml": {"plugin.mcp_servers": {"s": server}}})
+    (here / name).parent.mkdir(exist_ok=True)
+    (here / name).write_text("1")
+    review = review_folder()
+    review.remember(review.sha256())
+    assert read_settings().trust is Trust.full
+
+    (here / name).write_text("2")
+
+    assert read_settings().trust is Trust.none
+
+
+def test_a_path_that_reads_like_a_note_stands_in_quotes(here):
+    write(here, **{"tw_autogen.yaml": {"kernel.python": "./python (a link to /usr/bin/python3)"}})
+
+    (want,) = review_folder().wants
+
+    assert want.does.startswith(f"'{here}/python (a link to /usr/bin/python3)': the interpreter")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="modes of files")
+def test_a_file_that_its_owner_has_closed_is_no_reason_for_trust(here, monkeypatch):
+    servers = {"s": {"command": "python3", "args": ["server.py"]}}
+    write(here, **{"tw_autogen.yaml": {"plugin.mcp_servers": servers}, "server.py": "0", "helper.py": "0"})
+    (here / "helper.py").chmod(0)
+    opened = os.open
+
+    def refusing(path, *args, **kwargs):  # as an ordinary user would find it
+        if os.fspath(path).endswith("helper.py"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return opened(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", refusing)
+
+    assert "helper.py: it can't be read, so it can't be compared later" in review_folder().no_hash_reason()

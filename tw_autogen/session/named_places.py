@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import glob
 import itertools
 import os
 import re
@@ -193,6 +194,9 @@ class NamedPlaces:
                 if path.is_file():
                     self._files.add(path)
                     path = path.parent
+                elif lies_in(path.parent, folder) and not path.exists():  # Node adds a suffix, Java takes `lib/*`
+                    self._files.update(path.parent.glob(f"{glob.escape(path.name)}.*"))
+                    path = path.parent if path.parent not in (base, folder) else path
                 if inner and path.is_dir() and lies_in(path, folder):
                     self.add_code([path], suffixes=suffixes, caches=caches, enter=enter)
 

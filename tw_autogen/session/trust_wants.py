@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,8 @@ _MEANS = {
     "session.user_folder": "code may read it",
     "session.workspace": "where sessions lie, which code may write",
 }
+_AS_NOTED = re.compile(r"[\s()]")
+"""What the words behind a value hold too: a text with it stands in quotes."""
 _OF_ROLES = {
     VARIABLE_SUFFIX: "a variable of your environment, which goes to that role's server",
     ".no_sandbox": "that role's browser runs without its own sandbox",
@@ -91,7 +94,8 @@ def wants_of(one: FolderSetting, folder: Path, *, looks_outside: bool = True) ->
         means = next((words for end, words in _OF_ROLES.items() if of_role and one.key.endswith(end)), "")
         by_path = one.key == "session.roles" and any(os.sep in text for text in texts_of(value))
         means = means or _MEANS.get(one.key, "those named by a path are Python, outside the sandbox" * by_path)
-        shown = visible_line(f"{value}{f'{_found_of(one)}{_links_of(one)}' if looks_outside else ''}")
+        said = repr(value) if isinstance(value, str) and _AS_NOTED.search(value) else value
+        shown = visible_line(f"{said}{f'{_found_of(one)}{_links_of(one)}' if looks_outside else ''}")
         yield Want(
             visible_line(one.key),
             f"{shown}: {means}" if means else shown,
