@@ -793,3 +793,15 @@ def test_an_interrupt_while_variables_are_brought_back_loses_none(killed_host):
         with pytest.raises(KeyboardInterrupt, match=r"^$"):
             kernel.execute("1", seconds=30)
         assert kernel.execute("a", seconds=30).result == "1"
+
+
+def test_what_others_keep_in_a_folder_of_the_checkpoints_name_stays(tmp_path):
+    (tmp_path / ".checkpoint").mkdir()
+    (tmp_path / ".checkpoint" / "epoch10.pt").write_text("weeks of training")
+    (tmp_path / ".checkpoint" / "cells.jsonl").write_text("{}\n")
+
+    LocalKernel.forget(tmp_path)
+    LocalKernel(tmp_path, settings=KernelSettings(checkpoint_seconds=30)).close()
+
+    assert (tmp_path / ".checkpoint" / "epoch10.pt").read_text() == "weeks of training"
+    assert not (tmp_path / ".checkpoint" / "cells.jsonl").exists()

@@ -150,10 +150,18 @@ class CellJournal:
             self._write(entry)
 
     def clear(self) -> None:
-        """Forget all, checkpoints too."""
+        """Forget all, checkpoints too; what others keep in a folder of this name stays."""
         self._seals, self.position = None, 0
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
-            folder.remove_tree(FOLDER, seconds=_REMOVAL_SECONDS)
+            if not folder.has_entry(FOLDER):
+                return
+            with hidden_folder(folder, FOLDER) as hidden:
+                for name in (_NAME, PurePath(_COPY).name, f"{PurePath(_COPY).name}.part"):
+                    with contextlib.suppress(OSError):
+                        hidden.remove_tree(name, seconds=_REMOVAL_SECONDS)
+                others = any(hidden.walk(enter=lambda name: False))
+            if not others:
+                folder.remove_tree(FOLDER, seconds=_REMOVAL_SECONDS)
 
     def set_aside(self) -> None:
         """Begin a new one; what there was stays beside it, for people."""

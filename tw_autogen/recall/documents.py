@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.model import Ranker
+from tw_autogen.named_folders import named_folder
 from tw_autogen.owner_marks import owner_hash
 from tw_autogen.safe_folder import SafeFolder, open_or_make_folder
 from tw_autogen.trust_store import over_no_link, read_regular
@@ -159,16 +160,18 @@ class DocumentIndex:
         path = Path(os.path.expanduser(path))
         file = path / INDEX_FILE if path.is_dir() else path
         try:
+            own = named_folder(file.parent)  # before it is read: code may exchange folders meanwhile
             with over_no_link():
-                content = read_regular(file, limit_bytes=_MOST_INDEX_BYTES)
+                content = read_regular(own / file.name, limit_bytes=_MOST_INDEX_BYTES)
             if file != path and file.is_symlink():
                 raise ConfigError(f"{file} is a link to {file.resolve()}; if you know it, name that file itself")
             plain = bounded_json.loads(content, most_bytes=_MOST_HELD_BYTES)
             if plain["format"] != _FORMAT:
                 raise ValueError(f"format {plain['format']}, and this version reads {_FORMAT}")
             found = tuple(map(_passage, plain["passages"]))
-            own, said, files = file.parent.resolve(), str(plain["folder"]), dict(plain["files"])
-            folder = (own / said).resolve()
+            said, files = str(plain["folder"]), dict(plain["files"])
+            folder = Path(os.path.normpath(own / said))
+            folder = own if folder == own else folder.resolve()
             known = folder == own or _is_vouched(str(plain.get("made_here", "")), said, files)
             return cls(folder, files, found, is_compared=known)
         except FileNotFoundError:
