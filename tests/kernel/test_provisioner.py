@@ -387,3 +387,35 @@ def test_nothing_that_code_leaves_behind_is_followed_when_its_kernel_is_restarte
                     found = [*after_restart(client.parent, client, code), *canaries.touched()]
                     broken |= {name: found} if found else {}
     assert not broken
+
+
+OPEN_LOGS = """
+import os
+found = []
+for number in map(int, os.listdir('/proc/self/fd')):
+    try: path = os.readlink(f'/proc/self/fd/{number}')
+    except OSError: continue
+    if path.endswith('/log'): found.append(number)
+print(found)
+print('heard')
+ended = os.system('echo and this')
+"""
+
+
+@pytest.mark.parametrize("sandbox", ["namespaces", "landlock"])
+def test_code_of_a_notebook_has_no_log_of_the_hosts_open(spec, folder, sandbox):
+    try:
+        available_level(KernelSettings(sandbox=sandbox))
+    except SandboxError as error:
+        pytest.skip(str(error))
+    spec(sandbox=sandbox)
+    manager = KernelManager(kernel_name="sandboxed")
+    manager.start_kernel(cwd=str(folder))
+    client = manager.client()
+    try:
+        client.start_channels()
+        client.wait_for_ready(timeout=SECONDS)
+        assert Asked(client, OPEN_LOGS).said.replace("\r", "") == "[]\nheard\nand this\n"
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)

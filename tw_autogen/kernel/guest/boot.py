@@ -283,10 +283,20 @@ def make(connection_file: str, *, heartbeat: bool = False, sockets: Mapping[int,
         app.initialize([])
     finally:
         ipkernel.sys = sys
+    _leave_first_streams()
     if sys.modules["debugpy"] is None:
         del sys.modules["debugpy"]
     sys.path.append("")  # modules beside the user's data can be imported; at the end, so that they shadow nothing
     return app
+
+
+def _leave_first_streams() -> None:
+    """Lead ipykernel's copies of the streams that the process began with to nothing: the host's log is one of them."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        if (copy := getattr(stream, "_original_stdstream_copy", None)) is not None:
+            os.dup2(null, copy, inheritable=False)
+    os.close(null)
 
 
 def _pipe_by_file(kind: Any, place: str) -> None:
