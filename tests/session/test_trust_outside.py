@@ -159,8 +159,8 @@ def test_a_file_of_servers_elsewhere_is_named_as_it_is_written_and_shown_to_who_
 
     assert f"left out plugin.mcp_servers (names {written}, outside of this folder); trust" in lines
     assert [one.does for one in review_folder(project=project).wants] == [
-        "github: would start: GITHUB_TOKEN=… DB=… npx -y @mcp/github '--token=…' --api-key … -e 'NAME=…'",
-        "crm: would connect to: 'https://…@crm.example/mcp?…#…', with 'Authorization: …', with 'X-A: …'",
+        "github: would start: npx and 7 more words, with variables",
+        "crm: would connect to: crm.example, with headers",
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -32,12 +33,13 @@ def server_lines(value: Any, *, in_folder: bool) -> Iterator[tuple[str, str]]:
 
     Args:
         value: Of the setting `plugin.mcp_servers`.
-        in_folder: It stands in the folder that is asked about; False: in a file elsewhere, of whose secrets nothing is
-            shown at all.
+        in_folder: It stands in the folder that is asked about; False: in a file elsewhere, of which only programs and
+            hosts are shown, since any other word may be secret.
 
     Yields:
         For each server what a person is shown who is asked, which is the whole command line if it is the folder's; and
-        the same without values of variables and headers, of users and queries in addresses, and of what looks secret.
+        the same without values of variables and headers, of users and queries in addresses, and of what looks secret by
+        its form or name.
     """
     try:
         servers = read_mcp_servers(value, fill=False)
@@ -46,8 +48,7 @@ def server_lines(value: Any, *, in_folder: bool) -> Iterator[tuple[str, str]]:
         yield f"{UNREADABLE}{visible_line(str(error))}" if in_folder else brief, brief
         return
     for server in servers:
-        brief = _line(_masked(server))
-        yield _line(server) if in_folder else brief, brief
+        yield (_line(server), _line(_masked(server))) if in_folder else (_brief(server), _brief(server))
 
 
 def _line(server: McpServer) -> str:
@@ -61,6 +62,24 @@ def _line(server: McpServer) -> str:
         headers = "".join(f", with {_quoted(f'{name}: {text}')}" for name, text in server.headers.items())
         words.append(f"would connect to: {_quoted(server.url)}{headers}")
     return visible_line(f"{_quoted(server.name)}: {', '.join(words)}")
+
+
+def _brief(server: McpServer) -> str:
+    words = []
+    if server.command:
+        program, *more = [*server.command.split(), *server.args] or [""]
+        count = f" and {len(more)} more word{'s' * (len(more) != 1)}" if more else ""
+        words.append(f"would start: {_quoted(program)}{count}{', with variables' * bool(server.env)}")
+    if server.url:
+        words.append(f"would connect to: {_host(server.url)}{', with headers' * bool(server.headers)}")
+    return visible_line(f"{_quoted(server.name)}: {', '.join(words)}")
+
+
+def _host(url: str) -> str:
+    with suppress(ValueError):
+        if host := urlsplit(url).hostname:
+            return _quoted(host)
+    return "an address"
 
 
 def _masked(server: McpServer) -> McpServer:
