@@ -96,7 +96,7 @@ READ = {
     "tw_autogen/recall/experience_writer.py": "prompts of the package, and the user's lessons",
     "tw_autogen/session/notebook_export.py": "looks for the package's own plugins",
     "tw_autogen/session/request_descriptions.py": "asks how large a file is, and whether a folder is empty",
-    "tw_autogen/session/mcp_tools.py": "what Python has compiled in the user's state folder, which is removed",
+    "tw_autogen/session/mcp_tools.py": "its own empty folder; what Python has compiled in the user's state folder",
     "tw_autogen/session/named_places.py": "what the settings of the user's project name, hashed and never used here",
     "tw_autogen/session/plugins_read.py": "the user's plugins, of which nothing is believed",
     "tw_autogen/session/project.py": "the user's project",

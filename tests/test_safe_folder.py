@@ -943,3 +943,23 @@ def test_a_tree_whose_removal_takes_too_long_is_an_error(tmp_path):
             folder.remove_tree("tree", seconds=-1)
         folder.remove_tree("tree")
         assert not folder.has_entry("tree")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+@pytest.mark.parametrize("name", ["alias", "alias/b", "alias/b/inner", "above/w/b", "above/w"])
+def test_a_folder_of_codes_is_opened_over_no_link_of_codes_by_its_other_names_either(tmp_path, monkeypatch, name):
+    code, outside = tmp_path / "w", tmp_path / "outside"
+    (outside / "inner").mkdir(parents=True)
+    code.mkdir()
+    (code / "b").symlink_to(outside)
+    (tmp_path / "alias").symlink_to(code)
+    (tmp_path / "above").symlink_to(tmp_path)
+    monkeypatch.setattr("tw_autogen.safe_folder.held_folder.KERNEL_FOLDERS", {code})
+    monkeypatch.setattr("tw_autogen.safe_folder.safe_folder.KERNEL_FOLDERS", {code})
+
+    if "/b" in name:
+        with pytest.raises(OSError, match="link"):
+            SafeFolder(tmp_path / name)
+    else:
+        with SafeFolder(tmp_path / name) as folder:
+            assert [one.name for one in folder.walk()] == ["b"]

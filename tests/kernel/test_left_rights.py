@@ -94,3 +94,20 @@ def test_a_folder_for_sessions_becomes_roots_again_if_code_has_made_it(tmp_path,
     for one in (".tw", ".tw/sessions"):
         about = (tmp_path / one).stat()
         assert (about.st_uid, about.st_mode & 0o022) == (0, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="root alone hands folders over")
+def test_a_kernel_above_gets_nothing_of_a_living_kernel_or_of_sessions_below(tmp_path):
+    inner = tmp_path / "sub"
+    inner.mkdir(mode=0o700)
+    journal = inner / ".tw" / "sessions" / "session-1" / "events.jsonl"
+    journal.parent.mkdir(parents=True)
+    journal.write_text("of root")
+    with LocalKernel(inner) as below:
+        assert below.execute("open('own', 'w').write('work')", seconds=SECONDS).ok
+        owner = (inner / "own").stat().st_uid
+        with LocalKernel(tmp_path) as above:
+            assert above.execute("x = 1", seconds=SECONDS).ok
+            assert (inner / "own").stat().st_uid == owner
+            assert journal.stat().st_uid == 0
+        assert below.execute("open('own').read()", seconds=SECONDS).ok

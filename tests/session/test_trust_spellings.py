@@ -388,6 +388,11 @@ LOOKING = {
     "pipx": (("pipx", "run", "mcp-server-time"), True),
     "poetry": (("poetry", "run", "server"), True),
     "installed programs": (("uvx", "mcp-server-time"), False),
+    "node": (("node", "/own/server.js"), False),
+    "node with a package before": (("node", "-r", "dotenv/config", "/own/server.js"), True),
+    "node with a module before": (("node", "--import=tsx", "/own/server.js"), True),
+    "node with a file of here before": (("node", "-r", "./hook.js", "/own/server.js"), False),
+    "a tool of .NET": (("dotnet", "tool", "exec", "server"), True),
 }
 
 
@@ -531,3 +536,21 @@ def test_a_link_behind_a_step_up_is_looked_at_as_any_other(here, tmp_path, key, 
         open_session(ScriptedModel([]), settings=keywords)
     with pytest.raises(ConfigError, match="a link out of .*, which is not trusted, to .*private"):
         open_session(ScriptedModel([]), settings=read_settings(keywords))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="programs are shell scripts")
+def test_an_empty_folder_below_what_others_may_write_is_a_project_of_its_own(here, tmp_path, monkeypatch):
+    write(tmp_path, **{"bin/npx": f"#!/bin/sh\n(cat package.json; echo $UV_NO_PROJECT) > '{tmp_path}/ran'\n"})
+    (tmp_path / "bin/npx").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(tmp_path / "nowhere" / "x"))
+    (tmp_path / "nowhere").write_text("no folder")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+
+    with pytest.raises(ConfigError, match="MCP server 'm'"):
+        open_session(
+            ScriptedModel([]), mcp_servers={"m": {"command": "npx", "args": ["x"]}}, folder=tmp_path / "sessions"
+        )
+
+    assert (tmp_path / "ran").read_text() == "{}1\n"

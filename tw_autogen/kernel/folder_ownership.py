@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,7 +59,8 @@ class FolderOwnership:
         with self._lock:
             let = self._let.setdefault(folder, _Let())
             let.users.append(uid)
-            let.owners = {**hand_over(folder, uid), **let.owners}
+            living = {one for each in self._let.values() for one in each.users}
+            let.owners = {**hand_over(folder, uid, living), **let.owners}
 
     def release(self, folder: Path, uid: int) -> None:
         """Forget a kernel that has ended; the last one's folder is given back.
@@ -79,16 +81,17 @@ class FolderOwnership:
 OWNERSHIP = FolderOwnership()
 
 
-def hand_over(folder: Path, uid: int) -> _Owners:
+def hand_over(folder: Path, uid: int, living: Collection[int] = ()) -> _Owners:
     """Change the owner of a session's folder to its kernel's user, where it is root's or an earlier kernel's.
 
     All by descriptor: what another kernel exchanges in the folder meanwhile leads to no other file. What belongs to
     somebody else stays theirs, and so does a file of root's that has a second hard link: it may lie elsewhere too. The
-    command line's sessions in the folder are left alone.
+    command line's sessions in the folder, however deep, are left alone, and so is what a living kernel has.
 
     Args:
         folder: With all in it.
         uid: The kernel's user; 0: nothing is done.
+        living: The users of kernels that live.
 
     Returns:
         User, group and mode of what was given, by device and number of the file; not of what earlier kernels have made.
@@ -104,14 +107,14 @@ def hand_over(folder: Path, uid: int) -> _Owners:
         def take(found: os.stat_result) -> Owner | None:
             linked = stat.S_ISREG(found.st_mode) and found.st_nlink > 1  # a file that has a name elsewhere too
             whole = os.path.samestat(found, top)
-            of_kernel = found.st_uid in KERNEL_USERS
+            of_kernel = found.st_uid in KERNEL_USERS and found.st_uid not in living
             if found.st_uid == uid or not (whole or of_kernel or (found.st_uid == 0 and not linked)):
                 return None
             if not of_kernel:
                 owners[found.st_dev, found.st_ino] = (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode))
             return given
 
-        opened.chown(take, but=(SESSIONS,))
+        opened.chown(take, but=lambda name: name.rpartition("/")[2] == SESSIONS)
     return owners
 
 
@@ -135,4 +138,4 @@ def _give_back(folder: Path, uid: int, owners: _Owners) -> None:
 
     with contextlib.suppress(OSError), SafeFolder(folder) as opened:  # it may be gone
         by_code = opened.has_entry(SESSIONS) and opened.info(SESSIONS).st_uid == uid  # where none was
-        opened.chown(give, but=() if by_code else (SESSIONS,))
+        opened.chown(give, but=lambda name: name == SESSIONS and not by_code)

@@ -8,7 +8,7 @@ import math
 import os
 import secrets
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -17,7 +17,14 @@ from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
 from tw_autogen.safe_folder.directory_calls import PATH_MAX, At, OwnerOf
 from tw_autogen.safe_folder.directory_tree import Descent, empty
-from tw_autogen.safe_folder.held_folder import as_of_code, held_above, innermost_held_folder, is_of_code
+from tw_autogen.safe_folder.held_folder import (
+    KERNEL_FOLDERS,
+    as_of_code,
+    held_above,
+    innermost_held_folder,
+    is_of_code,
+)
+from tw_autogen.safe_folder.link_walk import walk_links
 from tw_autogen.session_layout import FILES, JOURNAL
 
 _HOLE_BYTES = 1 << 16  # a run of zeros as long as this is left out of a copy
@@ -82,6 +89,8 @@ class SafeFolder(Closing):
         self._at: At = _CLOSED
         of_code = directory_calls.BY_DESCRIPTOR and is_of_code(path)
         held = held_above(path)
+        if held is None and not of_code and KERNEL_FOLDERS and directory_calls.BY_DESCRIPTOR:
+            path, of_code = _over_no_link_of_code(path)
         if held is None and of_code and (full := os.path.abspath(path)) != os.sep:
             try:
                 self._at = SafeFolder.without_links(full)._at
@@ -436,13 +445,13 @@ class SafeFolder(Closing):
                             folders.append(name)
                 more = way.advance(folders)
 
-    def chown(self, owner_of: OwnerOf, *, but: Collection[str] = ()) -> None:
+    def chown(self, owner_of: OwnerOf, *, but: Callable[[str], bool] = lambda name: False) -> None:
         """Change the owner, and the mode if one is named, of the folder and of what is below it, as the superuser can.
 
         Args:
             owner_of: Called with what the system says of an entry; returns its new owner, or None to leave it alone.
                 It may be called twice for an entry.
-            but: Names of directories directly in the folder that are left alone, with all in them.
+            but: Called with the name of a directory, relative to the folder: is it left alone, with all in it?
 
         The entry that was looked at is the one whose owner changes: the look and the change use one descriptor, or
         a name in a directory that only the superuser can change at that time. Devices are left alone, and so is what
@@ -452,7 +461,7 @@ class SafeFolder(Closing):
             more = True
             while more:
                 folders = directory_calls.chown_entries(way.at, owner_of)
-                more = way.advance(folders if way.prefix else [name for name in folders if name not in but])
+                more = way.advance([name for name in folders if not but(f"{way.prefix}{name}")])
 
     def _open(self, name: str, flags: int, *, mode: int = 0o644) -> int:
         changes = flags != os.O_RDONLY
@@ -549,6 +558,19 @@ def remove_folder(path: Path | str) -> None:
         with SafeFolder(path) as folder, contextlib.suppress(OSError):
             folder.clear()
         os.rmdir(path)
+
+
+def _over_no_link_of_code(path: Path | str) -> tuple[Path | str, bool]:
+    """Return where a path leads and True, if that is a folder of code's by another name; else the path and False.
+
+    Raises:
+        PermissionError: it leads over a link in such a folder, which code may have made.
+    """
+    way = walk_links(path)
+    if link := next(filter(is_of_code, way.links), ""):
+        raise PermissionError(errno.EPERM, f"{link} is a link, which code may have made", os.fspath(path))
+    of_code = bool(way.links) and is_of_code(way.target)
+    return (way.target, True) if of_code else (path, False)
 
 
 def _components(name: str) -> tuple[str, ...]:

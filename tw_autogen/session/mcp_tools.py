@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -18,7 +19,7 @@ from tw_autogen.named_folders import checked_path, current_folder, executable_se
 from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
 from tw_autogen.private_files import belongs_to_user, lies_in, make_private_folder
-from tw_autogen.safe_folder import remove_folder, temporary_folder
+from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
 from tw_autogen.session.named_places import program_name, server_files
 from tw_autogen.session.role_configs import RoleConfig, runs_code
 from tw_autogen.session.trust_review import compare_trusted, distrusted_folder, still_remembered
@@ -35,10 +36,13 @@ _OPTIONS_WITH_VALUE = ("--directory", "--project", "--with")
 """Of `uv`, before the script that it runs."""
 _LOOK_FOR_PROGRAMS = frozenset({
     "npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "poetry", "pipenv", "pdm", "hatch", "rye", "pixi",
-    "conda", "mamba", "just", "task", "mise", "direnv",
+    "conda", "mamba", "just", "task", "mise", "direnv", "tsx", "ts-node", "nodemon", "turbo", "nx", "volta", "dnx",
+    "bundle", "rake", "composer", "mvn", "gradle", "sbt", "jbang", "clojure", "clj", "bb", "nix", "devbox",
 })  # fmt: skip
 _RUN_PROGRAMS = frozenset(("uv", "pipx", "cargo", "go", "dotnet", "mix", "stack", "cabal", "swift"))
 """Commands that look for what they run in the folder where they start, and above it; the latter with the word `run`."""
+_PRELOADS = re.compile(r"(-r|--require|--import|--loader|--experimental-loader)(=.*)?", re.DOTALL)
+"""Options by which Node loads packages that it looks for there before the script."""
 _SCRIPTS = (".py", ".js", ".mjs", ".cjs", ".ts", ".sh")
 
 
@@ -132,8 +136,8 @@ def _with_safe_search_paths(server: McpServer) -> McpServer:
 def _without_programs_of_here(server: McpServer, undo: ExitStack) -> McpServer:
     """Return a server that starts in an empty folder, if its command would look for programs in the current one.
 
-    `uv run` takes the environment and the settings that it finds there, `npx` and the like the packages. One whose
-    words name the current folder (`.`, `./data`, `server.py`) starts there nevertheless, as does one with a `cwd`.
+    `uv run` takes the environment and the settings that it finds there, `npx`, `node -r` and the like packages. One
+    whose words name the current folder (`.`, `./data`, `server.py`) starts there nevertheless, like one with a `cwd`.
 
     Args:
         server: One of the user's own.
@@ -141,10 +145,17 @@ def _without_programs_of_here(server: McpServer, undo: ExitStack) -> McpServer:
     """
     words = (server.command, *server.args)
     programs = set(map(program_name, words))
-    looks = programs & _LOOK_FOR_PROGRAMS or programs & _RUN_PROGRAMS and "run" in words
+    preloads = any(map(_PRELOADS.fullmatch, server.args)) or "NODE_OPTIONS" in server.env
+    looks = (
+        programs & _LOOK_FOR_PROGRAMS
+        or programs & _RUN_PROGRAMS and {"run", "exec"} & {*words}
+        or preloads and programs & {"node", "nodejs"}
+    )  # fmt: skip
     if server.transport != "stdio" or server.cwd or not looks or any(map(_names_this_folder, server.args)):
         return server
-    return replace(server, cwd=str(_empty_folder(undo)))
+    folder, shared = _empty_folder(undo)
+    above = {"UV_NO_PROJECT": "1", "UV_NO_CONFIG": "1"} if shared else {}
+    return replace(server, cwd=str(folder), env={**above, **server.env})
 
 
 def _names_this_folder(word: str) -> bool:
@@ -152,18 +163,22 @@ def _names_this_folder(word: str) -> bool:
     return beginning in (".", "..") or word.endswith(_SCRIPTS) and "/" not in word and not word.startswith("-")
 
 
-def _empty_folder(undo: ExitStack) -> Path:
-    """Return a new folder of this user's, below neither the current folder nor, if there is a home, what others made.
+def _empty_folder(undo: ExitStack) -> tuple[Path, bool]:
+    """Return a new folder of this user's, not below the current one, and whether others can write above it.
 
     Programs look for projects in the folders above it, too. Where the current folder holds the state folder, it lies
-    in `XDG_RUNTIME_DIR`, else where the system makes temporary files.
+    in `XDG_RUNTIME_DIR`, else where the system makes temporary files: an empty project there ends the search of `npx`.
     """
     places = [_of_state("mcp"), _runtime_folder(), Path(tempfile.gettempdir())]
     here = os.path.realpath(os.curdir)
     apart = (one for one in places if one is not None and not lies_in(os.path.realpath(one), here))
-    folder = temporary_folder("tw-mcp-", place=next(apart, places[0]))
+    place = next(apart, places[0])
+    folder = temporary_folder("tw-mcp-", place=place)
     undo.callback(remove_folder, folder)
-    return folder
+    if shared := place in (None, places[-1]):
+        with SafeFolder(folder) as own, own.create_file("package.json") as file:
+            file.write(b"{}")
+    return folder, shared
 
 
 def _runtime_folder() -> Path | None:
