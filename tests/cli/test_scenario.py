@@ -362,3 +362,23 @@ def test_replies_are_written_over_no_link(tw, greeting, tmp_path):
 
     assert (ran.exit_code, "a link; replies are written to no file elsewhere" in ran.stderr) == (2, True)
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+@pytest.mark.parametrize("name", ["scenario.yaml", "replies.yaml"])
+@pytest.mark.parametrize("command", ["run", "show"])
+def test_no_file_of_a_scenario_is_read_over_a_link_out_of_a_folder_that_is_not_trusted(
+    tw, greeting, tmp_path, monkeypatch, name, command
+):
+    (tmp_path / "here").mkdir()
+    assert record(tw, "hello!").exit_code == 0
+    folder = greeting.rename(tmp_path / "here" / "greeting")
+    (folder / name).rename(tmp_path / name)
+    (folder / name).symlink_to(tmp_path / name)
+    monkeypatch.chdir(tmp_path / "here")
+
+    ran = tw(command, "./greeting")
+
+    if (command, name) != ("show", "replies.yaml"):
+        assert ran.exit_code in (1, 2)
+        assert "link" in ran.stdout + ran.stderr

@@ -392,6 +392,8 @@ LOOKING = {
     "node with a package before": (("node", "-r", "dotenv/config", "/own/server.js"), True),
     "node with a module before": (("node", "--import=tsx", "/own/server.js"), True),
     "node with a file of here before": (("node", "-r", "./hook.js", "/own/server.js"), False),
+    "npx with words that end as scripts do": (("npx", "-y", "srv", "--ext", ".js", "--include", "a.ts"), True),
+    "R, which reads a profile": (("Rscript", "/own/server.R"), True),
     "a tool of .NET": (("dotnet", "tool", "exec", "server"), True),
 }
 

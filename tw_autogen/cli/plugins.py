@@ -193,7 +193,10 @@ def _try(specs: Sequence[PluginSpec], settings: Settings, *, host: bool) -> Plug
 
 def _of_project(folder: Path, settings: Settings) -> list[Flaw]:
     flaws = []
-    for path in example_files(folder):
+    trusted = settings.trust is Trust.full
+    for path in example_files(folder, inside=not trusted):
+        if not trusted and step_out_of(folder, path.absolute()):
+            continue  # it would not be loaded
         try:
             read_conversation(path)
         except ConversationFormatError as error:

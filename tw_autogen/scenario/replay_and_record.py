@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ScenarioError
 from tw_autogen.model import ChatModel, RecordedReply, Recording, RecordingModel, ReplayModel
+from tw_autogen.named_folders import distrusted_now, named_file
 from tw_autogen.recall import Experience, read_experiences
 from tw_autogen.safe_folder import SafeFolder, open_or_make_folder
 from tw_autogen.scenario.scenario import Scenario
@@ -47,7 +48,7 @@ def replay_scenario(
                 f"  tw-autogen scenario record {shlex.quote(str(scenario.folder))}",
                 path=scenario.replies,
             )
-        recording = Recording.read(scenario.replies)
+        recording = Recording.read(named_file(scenario.replies, distrusted=distrusted_now())[0])
     model = ReplayModel(recording, hide=_hidden(workspace))
     outcome = run_scenario(scenario, model, workspace=workspace)
     problems = outcome.problems

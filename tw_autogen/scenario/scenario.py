@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from tw_autogen.errors import ConfigError, ScenarioError, nearest, unknown_key
-from tw_autogen.named_folders import path_out_of
+from tw_autogen.named_folders import distrusted_now, named_file, path_out_of
 from tw_autogen.scenario.expect import Expectation, fit, read_expectation
 from tw_autogen.scenario.reply_rules import ReplyRule, read_rules
 from tw_autogen.session import keyword_settings
@@ -132,9 +132,11 @@ def read_scenario(path: Path | str) -> Scenario:
 
     Raises:
         ScenarioError: naming file, key, and the neighbour that it was mistaken for.
+        ConfigError: a link leads to it, out of a current folder that is not trusted.
     """
     path = Path(path)
     path = path / FILE if path.is_dir() else path
+    path = named_file(path, distrusted=distrusted_now())[0]
     plain = read_mapping(path, ScenarioError, keys=_HINTS)
     try:
         for key in _REQUIRED:

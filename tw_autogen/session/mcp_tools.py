@@ -37,12 +37,16 @@ _OPTIONS_WITH_VALUE = ("--directory", "--project", "--with")
 _LOOK_FOR_PROGRAMS = frozenset({
     "npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "poetry", "pipenv", "pdm", "hatch", "rye", "pixi",
     "conda", "mamba", "just", "task", "mise", "direnv", "tsx", "ts-node", "nodemon", "turbo", "nx", "volta", "dnx",
-    "bundle", "rake", "composer", "mvn", "gradle", "sbt", "jbang", "clojure", "clj", "bb", "nix", "devbox",
+    "bundle", "rake", "composer", "mvn", "gradle", "sbt", "jbang", "clojure", "clj", "bb", "nix", "devbox", "git",
+    "rscript", "octave", "matlab",
 })  # fmt: skip
+_PACKAGE_RUNNERS = frozenset({"npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "pipx"})
+"""Those whose words are names and options of packages, also where one ends as a script does."""
 _RUN_PROGRAMS = frozenset(("uv", "pipx", "cargo", "go", "dotnet", "mix", "stack", "cabal", "swift"))
 """Commands that look for what they run in the folder where they start, and above it; the latter with the word `run`."""
 _PRELOADS = re.compile(r"(-r|--require|--import|--loader|--experimental-loader)(=.*)?", re.DOTALL)
 """Options by which Node loads packages that it looks for there before the script."""
+_FILE_NAME = re.compile(r"\w[\w.-]*")
 _SCRIPTS = (".py", ".js", ".mjs", ".cjs", ".ts", ".sh")
 
 
@@ -128,7 +132,9 @@ def _with_safe_search_paths(server: McpServer) -> McpServer:
     to run a script keeps its modules, since Python would not find what lies beside the script either.
     """
     safe = {"PATH": executable_search_path()}
-    if not os.path.isabs(server.cwd) and not _runs_script(server.args):
+    here = os.path.realpath(os.curdir)
+    elsewhere = os.path.isabs(server.cwd) and not lies_in(os.path.realpath(server.cwd), here)
+    if not elsewhere and not _runs_script(server.args):
         safe["PYTHONSAFEPATH"] = "1"
     return replace(server, env={**safe, **server.env})
 
@@ -151,16 +157,18 @@ def _without_programs_of_here(server: McpServer, undo: ExitStack) -> McpServer:
         or programs & _RUN_PROGRAMS and {"run", "exec"} & {*words}
         or preloads and programs & {"node", "nodejs"}
     )  # fmt: skip
-    if server.transport != "stdio" or server.cwd or not looks or any(map(_names_this_folder, server.args)):
+    scripts = not programs & _PACKAGE_RUNNERS
+    named = any(_names_this_folder(word, scripts=scripts) for word in server.args)
+    if server.transport != "stdio" or server.cwd or not looks or named:
         return server
     folder, shared = _empty_folder(undo)
     above = {"UV_NO_PROJECT": "1", "UV_NO_CONFIG": "1"} if shared else {}
     return replace(server, cwd=str(folder), env={**above, **server.env})
 
 
-def _names_this_folder(word: str) -> bool:
+def _names_this_folder(word: str, *, scripts: bool) -> bool:
     beginning = word.replace(os.sep, "/").partition("/")[0]
-    return beginning in (".", "..") or word.endswith(_SCRIPTS) and "/" not in word and not word.startswith("-")
+    return beginning in (".", "..") or scripts and word.endswith(_SCRIPTS) and _FILE_NAME.fullmatch(word) is not None
 
 
 def _empty_folder(undo: ExitStack) -> tuple[Path, bool]:
