@@ -271,15 +271,10 @@ def _portions(rows: Iterator[tuple[Any, ...]], max_row_bytes: int) -> Iterator[d
     yield {"rows": []}
 
 
-def _without_code(action: int, _: str | None, function: str | None, *__: str | None) -> int:
-    unsafe = action == sqlite3.SQLITE_FUNCTION and (function or "").casefold() in _UNSAFE_FUNCTIONS
-    return sqlite3.SQLITE_DENY if unsafe else sqlite3.SQLITE_OK
-
-
 def _reading_only(action: int, first: str | None, second: str | None, *_: str | None) -> int:
     """Allow what reading needs, for SQLite's authorizer."""
     if action == sqlite3.SQLITE_FUNCTION:
-        return _without_code(action, first, second)
+        return sqlite3.SQLITE_DENY if (second or "").casefold() in _UNSAFE_FUNCTIONS else sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_PRAGMA and first == "data_version":  # the engine's own, when it reads a full-text table
         return sqlite3.SQLITE_OK
     reading = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)

@@ -1,6 +1,7 @@
 """Functions that are written for the host's groups: context variables that it injects, and results that hand over."""
 
 import asyncio
+import functools
 import importlib
 from typing import Annotated
 
@@ -196,6 +197,13 @@ def test_what_the_host_injects_is_given_by_no_code(served, tmp_path, how):
     assert "a of the user's and the user's, " in told
     assert told.count("refused:") == 4
     assert "mine and" not in told
+
+
+def test_what_cannot_be_injected_is_an_error_and_never_asked_of_code(served, tmp_path):
+    partial = functools.partial(read_note, more="mine")
+
+    with pytest.raises(ConfigError, match="read_note: its `Depends` can't be injected .*; give the function itself"):
+        TaskWeaverAgent("reader", llm_config=served(), workspace=tmp_path, plugins=[partial])
 
 
 def test_a_function_that_wants_a_context_of_the_hosts_executor_is_refused(served, tmp_path):

@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,14 +76,9 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -
     settings = read_settings_and_warn(Options(project=project))
     folder = _plugin_folder(project, settings)
     python = settings.read("kernel", KernelSettings).python
-    distrusted = Path.cwd() if project is None and settings.trust is Trust.none else None
-    found = listed_plugins(
-        folder,
-        paths,
-        used=project is not None or is_project(Path()),
-        python=python,
-        unseen=lambda path: distrusted is not None and step_out_of(distrusted, path) != "",
-    )
+    unseen = _is_out_of(Path.cwd() if project is None and settings.trust is Trust.none else None)
+    used = project is not None or is_project(Path())
+    found = listed_plugins(folder, paths, used=used, python=python, unseen=unseen)
     if as_json:
         click.echo(json.dumps({"schema_version": 1, "plugins": [one.to_dict() for one in found]}, indent=2))
         return
@@ -125,10 +120,7 @@ def check(
     own = _plugin_folder(project, settings)
     if not plugins and not trusted:
         if own is None:
-            here = Path.cwd()
-            next(
-                read_folder(Path(), unseen=lambda path: bool(step_out_of(here, path))), None
-            )  # says so where there are none
+            next(read_folder(Path(), unseen=_is_out_of(Path.cwd())), None)  # says so where there are none
         raise ConfigError("the plugins of this folder would be loaded, and it is not trusted; name it with -C .")
     files = files_of_plugins(plugins, own if trusted else None) if plugins else plugin_files(own or (project or Path()))
     if project and not plugins and own is None and (project / settings.read("plugin", PluginSettings).folder).is_dir():
@@ -191,12 +183,16 @@ def _try(specs: Sequence[PluginSpec], settings: Settings, *, host: bool) -> Plug
     return trial
 
 
+def _is_out_of(folder: Path | None) -> Callable[[Path], bool]:
+    """Return what tells whether a path leads out of a folder that is not trusted; None: nothing does."""
+    return lambda path: folder is not None and step_out_of(folder, path) != ""
+
+
 def _of_project(folder: Path, settings: Settings) -> list[Flaw]:
     flaws = []
     trusted = settings.trust is Trust.full
-    for path in example_files(folder, inside=not trusted):
-        if not trusted and step_out_of(folder, path.absolute()):
-            continue  # it would not be loaded
+    unseen = _is_out_of(None if trusted else folder)  # what would not be loaded
+    for path in (one for one in example_files(folder, inside=not trusted) if not unseen(one.absolute())):
         try:
             read_conversation(path)
         except ConversationFormatError as error:

@@ -48,7 +48,8 @@ def server_lines(value: Any, *, in_folder: bool) -> Iterator[tuple[str, str]]:
         yield f"{UNREADABLE}{visible_line(str(error))}" if in_folder else brief, brief
         return
     for server in servers:
-        yield (_line(server), _line(_masked(server))) if in_folder else (_brief(server), _brief(server))
+        brief = _line(_masked(server)) if in_folder else _brief(server)
+        yield _line(server) if in_folder else brief, brief
 
 
 def _line(server: McpServer) -> str:

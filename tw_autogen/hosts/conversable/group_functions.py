@@ -16,7 +16,7 @@ from tw_autogen.hosts.conversable.json_variables import CallVariables
 try:
     from autogen.agentchat.group import ReplyResult
     from autogen.agentchat.group.targets.transition_target import TransitionTarget
-    from autogen.fast_depends.dependencies import model
+    from autogen.fast_depends.dependencies.model import Depends
     from autogen.tools.dependency_injection import BaseContext, inject_params
 except ImportError:  # a lineage without groups of this kind
     ReplyResult = TransitionTarget = None
@@ -54,10 +54,10 @@ def with_context(wanted: Any) -> Any:
     if ReplyResult is None or not inspect.isroutine(function):
         return wanted
     try:
-        wanted = _with_injected(wanted, function)
         signature = inspect.signature(wanted)
     except (TypeError, ValueError):  # a builtin; whoever makes a plugin of it says so
         return wanted
+    wanted, signature = _with_injected(wanted, function, signature)
     names = list(signature.parameters)
     place = names.index(_CONTEXT) if _CONTEXT in names else None
 
@@ -100,29 +100,31 @@ def hand_on(group: Any, targets: list[Any]) -> None:
         executor.set_next_target(targets[-1])
 
 
-def _with_injected(wanted: Any, function: Any) -> Any:
-    """Return a function that the host gives what it injects, without these parameters.
+def _with_injected(wanted: Any, function: Any, signature: inspect.Signature) -> tuple[Any, inspect.Signature]:
+    """Return a function that the host gives what it injects, and its signature without these parameters.
 
     Raises:
         ConfigError: as of `with_context`.
-        TypeError: it has no signature, like the ValueError.
-        ValueError: so too.
     """
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except Exception:  # noqa: BLE001 - names that are not there, in the words of whoever looks them up
         hints = {}
-    injected = set()
-    for name, one in inspect.signature(wanted).parameters.items():
+    injected, called = set(), getattr(function, "__name__", "a function")
+    for name, one in signature.parameters.items():
         metadata = getattr(hints.get(name, one.annotation), "__metadata__", ())
-        if isinstance(one.default, model.Depends) or any(isinstance(part, model.Depends) for part in metadata):
+        if isinstance(one.default, Depends) or any(isinstance(part, Depends) for part in metadata):
             injected.add(name)
         elif isinstance(kind := hints.get(name), type) and issubclass(kind, BaseContext):
-            where = f"{getattr(function, '__name__', 'a function')}: {name}"
-            raise ConfigError(f"{where}: a {kind.__name__} is given by the host's own executor only; leave it out")
+            raise ConfigError(
+                f"{called}: {name}: a {kind.__name__} is given by the host's own executor only; leave it out"
+            )
     if not injected:
-        return wanted
-    inner = inject_params(wanted)
+        return wanted, signature
+    try:
+        inner = inject_params(wanted)
+    except Exception as error:  # such as of a partial function; without it, code would be asked for them
+        raise ConfigError(f"{called}: its `Depends` can't be injected ({error}); give the function itself") from error
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -130,9 +132,8 @@ def _with_injected(wanted: Any, function: Any) -> Any:
             raise TypeError(f"{', '.join(sorted(given))}: injected, so no call gives it")
         return inner(*args, **kwargs)
 
-    parameters = [one for name, one in inspect.signature(wanted).parameters.items() if name not in injected]
-    call.__signature__ = inspect.signature(wanted).replace(parameters=parameters)  # type: ignore[attr-defined]
-    return call
+    parameters = [one for name, one in signature.parameters.items() if name not in injected]
+    return call, signature.replace(parameters=parameters)
 
 
 def _call_variables(*, needed: bool) -> CallVariables | None:

@@ -112,7 +112,7 @@ _NEW_NAMESPACES = 0x7E020080
 _CLONE_THREAD, _CLONE_FILES = 0x00010000, 0x00000400
 _UNIX, _STREAM, _SEQUENCED, _KIND_OF_SOCKET = 1, 1, 5, 0xF
 _REQUESTS = (
-    *range(0x5401, 0x540A), 0x540A, 0x540B, 0x5425,  # a terminal: its settings, breaks, what waits there
+    *range(0x5401, 0x540C), 0x5425,  # a terminal: its settings, breaks, what waits there
     *range(0x540C, 0x5412), 0x5413, 0x5414, 0x5420, 0x5422, 0x5429,  # whose it is, its size; not TIOCSTI, TIOCLINUX
     0x80045430, 0x40045431, 0x5441,  # a terminal of one's own
     0x541B, 0x5421, 0x5450, 0x5451, 0x5452,  # FIONREAD, FIONBIO, FIONCLEX, FIOCLEX, FIOASYNC
