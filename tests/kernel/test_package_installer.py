@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import metadata
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tw_autogen.errors import SandboxError
@@ -446,7 +447,7 @@ def test_pip_writes_to_its_own_folders_alone(tmp_path, way, inside):
         (folder / "old").write_text("CANARY")
     (own / "own").write_text("x")
     (own / "link").symlink_to(own if inside else other)
-    last = 'runpy.run_module("pip"'
+    last = "threading.Thread(target=_end_with_host"
     assert last in package_installer._PIP
     program = package_installer._PIP.partition(last)[0] + WRITES[way].format(str(own if inside else other), str(own))
     environment = {**os.environ, "TW_PIP_WRITES": str(own)}
@@ -459,3 +460,39 @@ def test_pip_writes_to_its_own_folders_alone(tmp_path, way, inside):
     assert (done.returncode == 0) is inside
     assert inside or "PermissionError: pip writes nothing here but what it installs, and not " in done.stderr
     assert sorted((one.name, one.stat().st_mode, one.read_bytes()) for one in other.iterdir()) == before
+
+
+def test_pip_ends_with_the_host_whatever_it_waits_for(tmp_path):
+    asked = threading.Event()
+    host = (
+        "import sys\nfrom pathlib import Path\n"
+        "from tw_autogen.kernel import KernelSettings\nfrom tw_autogen.kernel.package_installer import Installer\n"
+        "Installer(KernelSettings(install='allow'), Path(sys.argv[1]) / 'session')(['tw-lemon'])"
+    )
+
+    class Silent(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.set()
+            ended.wait(60)
+
+        def log_message(self, *args):
+            pass
+
+    ended = threading.Event()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Silent) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        environment = {**os.environ, "PIP_CONFIG_FILE": os.devnull}
+        environment["PIP_INDEX_URL"] = f"http://127.0.0.1:{server.server_port}/simple"
+        process = subprocess.Popen([sys.executable, "-c", host, str(tmp_path)], env=environment)
+        try:
+            assert asked.wait(60)
+            pips = psutil.Process(process.pid).children(recursive=True)
+            process.kill()
+            process.wait(60)
+            _, alive = psutil.wait_procs(pips, timeout=10)
+        finally:
+            ended.set()
+            server.shutdown()
+
+    assert pips
+    assert not alive

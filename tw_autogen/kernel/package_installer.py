@@ -37,7 +37,7 @@ _INFO, _ADDRESS = ".dist-info", "direct_url.json"
 _VERSION = re.compile(r"[A-Za-z0-9.*+!_-]+")
 """Has no slash: pip takes a requirement with one for a folder, if there is such a folder, and runs what lies there."""
 _PIP = """
-import os, runpy, sys
+import os, runpy, sys, threading
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _roots = os.environ.pop("TW_PIP_WRITES").split(os.pathsep)
@@ -81,7 +81,12 @@ def _refuse(event, details):
         if name != "keyring" and not asks_system and not _is_for_keyring():
             raise PermissionError(f"pip starts no programs here ({program}): wheels are installed, nothing is built")
 
+def _end_with_host():
+    os.read(0, 1)
+    os._exit(1)
+
 sys.addaudithook(_refuse)
+threading.Thread(target=_end_with_host, daemon=True).start()
 runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
 """Runs pip; a wheel may want what has an address, which pip builds in spite of `--only-binary`.
@@ -90,7 +95,8 @@ pip starts programs to build, and to fetch what lies in a repository of source c
 `keyring`, or what that module starts, if the user has chosen it, for an index's password, and what tells which wheels
 fit (musl's loader, and on macOS Python itself). Before it would build, pip unpacks: through a link of the archive it
 would write anywhere, so links are refused, too. A wheel names its scripts, by absolute paths if it likes, so pip writes
-only to its own folders and its cache.
+only to its own folders and its cache. Whatever it waits for, it ends with the host, which holds the other end of its
+input.
 """
 _NEVER = "nothing can be installed here, because kernel.install is 'never' ('ask' or 'allow' would let the host do it)"
 
@@ -181,14 +187,16 @@ class Installer:
             environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
             command = [self._settings.python, "-c", _PIP, "install", "--target", str(made), "--upgrade"]
             command += ["--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--quiet", "--", *names]
+            heard, held = os.pipe()
             try:  # no file in the empty folder is taken for a package
-                done = subprocess.run(
-                    command, cwd=nowhere, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, **more
-                )
+                done = subprocess.run(command, cwd=nowhere, stdin=heard, capture_output=True, timeout=_SECONDS, **more)
                 if not done.returncode:
                     self._take(made)
             except (OSError, subprocess.TimeoutExpired) as error:
                 return {"ok": False, "text": f"pip could not install {', '.join(names)}: {error}"}
+            finally:
+                os.close(heard)
+                os.close(held)
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip()[-_SAID_CHARS:]
             return {"ok": False, "text": f"pip could not install {', '.join(names)}:\n{said}"}
