@@ -110,6 +110,7 @@ def read_sqlite(
     }  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", __file__],
+        cwd=os.sep,  # what LD_LIBRARY_PATH names as the current folder must be none that code may write
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

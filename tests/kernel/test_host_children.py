@@ -134,3 +134,35 @@ def test_no_process_of_the_hosts_imports_what_code_has_planted(tmp_path):
     assert {name: bad for name, (_, bad) in found.items() if bad} == {}
     said = {name: words for name, (words, _) in found.items() if words != "skipped"}
     assert {name: words for name, words in said.items() if SAID[name.split(", ")[-1]] not in words} == {}
+
+
+LIBRARIES = """
+import sqlite3, sys, os
+from pathlib import Path
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.sqlite_reader import read_sqlite
+maps = Path("/proc/self/maps").read_text()
+for path in {line.split()[-1] for line in maps.splitlines() if ".so" in line}:
+    Path(os.path.basename(path)).write_text("planted")
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("create table t (x)")
+connection.close()
+with read_sqlite(Path(sys.argv[1]), "select 7", name="a", max_rows=9, max_value_bytes=99,
+                 memory_bytes=1 << 28, seconds=60) as found:
+    print(found.fetch_batch(1))
+with LocalKernel(sys.argv[2], settings=KernelSettings(fork=False, warm=0)) as kernel:
+    print(kernel.execute("6 * 7", seconds=60).result)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="an empty part of LD_LIBRARY_PATH is Linux's")
+def test_no_process_of_the_hosts_loads_libraries_from_the_current_folder(tmp_path):
+    (tmp_path / "written").mkdir()
+    environment = {**os.environ, "LD_LIBRARY_PATH": ":/usr/lib/none"}
+    words = [sys.executable, "-c", LIBRARIES, str(tmp_path / "a.db"), str(tmp_path / "session")]
+
+    done = subprocess.run(
+        words, env=environment, cwd=tmp_path / "written", capture_output=True, text=True, timeout=200, check=False
+    )
+
+    assert done.stdout.split() == ["[(7,)]", "42"], done.stderr

@@ -73,7 +73,7 @@ def opened(path):
     assert (before.result, after.result) == ("[]", "[]")
 
 
-@pytest.mark.parametrize("how", ["folder", "write", "script"])
+@pytest.mark.parametrize("how", ["folder", "write", "script", "libraries", "libraries of the current folder"])
 def test_that_code_may_write_what_this_program_imports_is_warned_of_once(tmp_path, monkeypatch, caplog, how):
     (tmp_path / "project" / "src").mkdir(parents=True)
     (tmp_path / "x" / "site-packages").mkdir(parents=True)
@@ -81,6 +81,10 @@ def test_that_code_may_write_what_this_program_imports_is_warned_of_once(tmp_pat
     if how == "script":  # `python -c`, a notebook
         monkeypatch.chdir(tmp_path / "project" / "src")
         monkeypatch.syspath_prepend("")
+    elif how.startswith("libraries"):
+        monkeypatch.chdir(tmp_path / "project" / "src")
+        named = "" if "current" in how else str(tmp_path / "project" / "src")
+        monkeypatch.setenv("LD_LIBRARY_PATH", f"{named}:/usr/lib/none")
     else:
         monkeypatch.syspath_prepend(str(tmp_path / "project" / "src"))
     write = (str(tmp_path / "project"), str(tmp_path / "x")) if how == "write" else ()

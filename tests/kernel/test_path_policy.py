@@ -10,6 +10,7 @@ import pytest
 from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
 from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
 from tw_autogen.kernel.path_policy import checked_kernel_folder, too_broad_reason
+from tw_autogen.safe_folder import protected_below
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox yet")
 PLUGIN = (
@@ -347,6 +348,24 @@ def test_a_repository_stays_read_only_whatever_it_is_called(granted, tmp_path_fa
     with LocalKernel(tmp_path_factory.mktemp("session"), settings=settings) as kernel:
         for name in ("config", "hooks/post-checkout", "hooks/new"):
             assert "Read-only" in run(kernel, f"open({str(granted / '.bare' / name)!r}, 'w')").error
+
+
+def test_a_folder_that_is_a_repository_is_refused_and_one_that_becomes_one_is_reported(granted, tmp_path_factory):
+    for name in ("HEAD", "config", "objects/x", "refs/x"):
+        (granted / name).parent.mkdir(exist_ok=True)
+        (granted / name).write_text("mine", encoding="utf-8")
+    settings = KernelSettings(sandbox="namespaces", write=(str(granted),))
+    with (
+        LocalKernel(tmp_path_factory.mktemp("session"), settings=settings) as kernel,
+        pytest.raises(ConfigError, match=r"kernel\.write: .* can't be granted: it is a git repository"),
+    ):
+        kernel.execute("1", seconds=SECONDS)
+    (granted / "HEAD").unlink()
+    before = {path for path, _ in protected_below(str(granted))}
+    (granted / "HEAD").write_text("code's", encoding="utf-8")
+    assert {path for path, _ in protected_below(str(granted))} - before == {
+        str(granted / name) for name in ("HEAD", "objects", "refs")
+    }
 
 
 def test_landlock_refuses_to_grant_a_folder_whose_hooks_it_could_not_keep(granted, tmp_path_factory):

@@ -158,10 +158,33 @@ def test_a_file_of_servers_elsewhere_is_named_as_it_is_written_and_shown_to_who_
     _, lines = looked(project)
 
     assert f"left out plugin.mcp_servers (names {written}, outside of this folder); trust" in lines
+    said = f" (names {written}, outside of this folder; the rest of its words is shown there alone)"
     assert [one.does for one in review_folder(project=project).wants] == [
-        "github: would start: npx and 7 more words, with variables",
-        "crm: would connect to: crm.example, with headers",
+        f"github: would start: npx and 7 more words, with variables{said}",
+        f"crm: would connect to: crm.example, with headers{said}",
     ]
+
+
+@LINKS
+@pytest.mark.parametrize("way", ["../{}/m.json", "link.json"])
+def test_whoever_is_asked_sees_all_words_of_servers_in_the_folder_however_their_file_is_named(here, way):
+    servers = {"m": {"command": "python3 -c/../x", "args": ["-c", "evil"], "env": {"A": "b"}}}
+    write(here, **{SETTINGS: {"plugin.mcp_servers": way.format(here.name)}, "m.json": json.dumps(servers)})
+    (here / "link.json").symlink_to(f"../{here.name}/m.json")
+
+    (want,) = review_folder().wants
+
+    assert want.does == "m: would start: A=b 'python3 -c/../x' -c evil"
+
+
+def test_a_program_elsewhere_with_blanks_in_its_name_is_not_taken_for_another_one(here, tmp_path):
+    servers = {"m": {"command": "git status/../x.sh", "args": ["y"]}}
+    write(tmp_path / "home", **{"m.json": json.dumps(servers)})
+    write(here, **{SETTINGS: {"plugin.mcp_servers": "../home/m.json"}})
+
+    (want,) = review_folder().wants
+
+    assert want.does.startswith("m: would start: a program with blanks in its name, git … and 1 more word (")
 
 
 MASKED = {

@@ -89,7 +89,7 @@ class ContainerProcess(CommandProcess):
 
     def __init__(self, launch: Launch, engine: str, run: Sequence[str], passed: Sequence[str]) -> None:
         _check(launch)
-        self._engine = engine
+        self._engine = engine = os.path.abspath(engine) if os.sep in engine else engine
         self._name = f"tw-{secrets.token_hex(8)}"
         values = {name: launch.environment[name] for name in passed}
         fixed = ["--rm", "--interactive", "--sig-proxy=false", "--pull=never", f"--name={self._name}"]
@@ -97,6 +97,7 @@ class ContainerProcess(CommandProcess):
             process = subprocess.Popen(
                 [engine, "run", *fixed, *run],
                 env={**variables(os.environ), **values},  # the engine's own command may need any of them
+                cwd=os.sep,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -137,6 +138,7 @@ class ContainerProcess(CommandProcess):
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # the time limit and the end come anyway
             subprocess.run(
                 [self._engine, *words],
+                cwd=os.sep,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

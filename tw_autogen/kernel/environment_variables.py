@@ -69,7 +69,7 @@ def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -
     passed = variables(host, matcher((*_PASSED, *allowed)))
     for name in SEARCHED:  # a folder that is missing now could be made by code
         if name in passed:
-            there = [one for one in passed.pop(name).split(os.pathsep) if os.path.isdir(one)]
+            there = [os.path.abspath(one) for one in passed.pop(name).split(os.pathsep) if os.path.isdir(one)]
             passed |= {name: os.pathsep.join(there)} if there else {}
     if "PYTHONPATH" in passed:  # kernels begin in another folder than this process
         places = [os.path.abspath(one) for one in passed["PYTHONPATH"].split(os.pathsep) if one]

@@ -1,22 +1,35 @@
-"""`FolderOwnership`: to whom the folders of kernels belong while these run, where the host is root, and afterwards."""
+"""Where the host is root: which users kernels become, and to whom their folders belong, while they run and later."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import functools
 import os
+import secrets
 import stat
+import sys
 import threading
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tw_autogen.errors import SandboxError
 from tw_autogen.kernel.launcher.known_paths import SESSIONS
+from tw_autogen.private_files import open_private_folder
 from tw_autogen.safe_folder import KERNEL_USERS, Owner, SafeFolder
+from tw_autogen.trust_store import state_folder
+
+if sys.platform != "win32":
+    import fcntl
 
 USERS = range(61184, 65520)
 """The numbers that systemd gives to services that need a user for a while; those of accounts are left out."""
 KERNEL_USERS.update(USERS)
 
+_MOST_TRIES = 2000
+_LOCKS = "kernel-users"
 _ROOT = (0, 0)
 _ROOT_ALONE_WRITES = 0o755
 """The permissions that what code has made may keep when it becomes root's: root's next files there are root's alone."""
@@ -30,6 +43,79 @@ class _Let:
 
     users: list[int] = field(default_factory=list)
     owners: _Owners = field(default_factory=dict)
+
+
+class UserNumbers:
+    """The users that kernels become: no two kernels that live, of any of root's processes, are one in two folders.
+
+    A process holds a number by a lock on the byte of that place in a file of the state folder. Where there is none, it
+    knows only its own. The next number can't be foreseen: code that ends its kernel again and again would otherwise
+    become the user of another one's files.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: Counter[int] = Counter()
+        self._file = -1
+
+    def take(self, numbers: Sequence[int]) -> int:
+        """Choose a number that is nobody's; it is held until `free`.
+
+        Args:
+            numbers: To choose from.
+
+        Raises:
+            SandboxError: all are taken.
+        """
+        for _ in range(_MOST_TRIES):
+            found = secrets.choice(numbers)
+            KERNEL_USERS.add(found)
+            with self._lock:
+                if found in KERNEL_USERS and found not in self._held and self._lock_byte(found):
+                    self._held[found] = 1
+                    return found
+        raise SandboxError("root's kernels become other users, and none of their numbers is free; close other kernels")
+
+    def share(self, number: int) -> int:
+        """Hold a number once more, for another kernel in the same folder; return it."""
+        with self._lock:
+            self._held[number] += 1
+        return number
+
+    def free(self, number: int) -> None:
+        """Hold a number once less; 0: nothing is done."""
+        with self._lock:
+            if number in self._held:
+                self._held[number] -= 1
+                if not self._held[number]:
+                    del self._held[number]
+                    if self._file >= 0:
+                        with contextlib.suppress(OSError):
+                            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, number)
+
+    def is_held(self, number: int) -> bool:
+        """Return whether a number is a living kernel's, as far as that is known."""
+        with self._lock:
+            if number in self._held:
+                return True
+            free = self._lock_byte(number)
+            if free and self._file >= 0:
+                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, number)
+            return not free
+
+    def _lock_byte(self, number: int) -> bool:
+        try:
+            if self._file < 0 and (state := state_folder()) is not None:
+                with open_private_folder(state) as folder, folder.append_file(_LOCKS, mode=0o600) as file:
+                    self._file = os.dup(file.fileno())  # open as long as this process lives: a lock ends with it
+            if self._file >= 0:
+                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+        except OSError as error:
+            return self._file < 0 or error.errno not in (errno.EACCES, errno.EAGAIN)
+        return True
+
+
+USER_NUMBERS = UserNumbers()
 
 
 class FolderOwnership:
@@ -59,8 +145,7 @@ class FolderOwnership:
         with self._lock:
             let = self._let.setdefault(folder, _Let())
             let.users.append(uid)
-            living = {one for each in self._let.values() for one in each.users}
-            let.owners = {**hand_over(folder, uid, living), **let.owners}
+            let.owners = {**hand_over(folder, uid, functools.cache(USER_NUMBERS.is_held)), **let.owners}
 
     def release(self, folder: Path, uid: int) -> None:
         """Forget a kernel that has ended; the last one's folder is given back.
@@ -81,17 +166,18 @@ class FolderOwnership:
 OWNERSHIP = FolderOwnership()
 
 
-def hand_over(folder: Path, uid: int, living: Collection[int] = ()) -> _Owners:
+def hand_over(folder: Path, uid: int, is_held: Callable[[int], bool] = lambda uid: False) -> _Owners:
     """Change the owner of a session's folder to its kernel's user, where it is root's or an earlier kernel's.
 
     All by descriptor: what another kernel exchanges in the folder meanwhile leads to no other file. What belongs to
     somebody else stays theirs, and so does a file of root's that has a second hard link: it may lie elsewhere too. The
-    command line's sessions in the folder, however deep, are left alone, and so is what a living kernel has.
+    command line's sessions in the folder, however deep, are left alone: where they lie, code gets no directory but the
+    right to write in it. So is what a living kernel has.
 
     Args:
         folder: With all in it.
         uid: The kernel's user; 0: nothing is done.
-        living: The users of kernels that live.
+        is_held: Tells whether a user is that of a kernel that lives.
 
     Returns:
         User, group and mode of what was given, by device and number of the file; not of what earlier kernels have made.
@@ -107,7 +193,7 @@ def hand_over(folder: Path, uid: int, living: Collection[int] = ()) -> _Owners:
         def take(found: os.stat_result) -> Owner | None:
             linked = stat.S_ISREG(found.st_mode) and found.st_nlink > 1  # a file that has a name elsewhere too
             whole = os.path.samestat(found, top)
-            of_kernel = found.st_uid in KERNEL_USERS and found.st_uid not in living
+            of_kernel = found.st_uid in KERNEL_USERS and found.st_uid != uid and not is_held(found.st_uid)
             if found.st_uid == uid or not (whole or of_kernel or (found.st_uid == 0 and not linked)):
                 return None
             if not of_kernel:
@@ -128,7 +214,8 @@ def _give_back(folder: Path, uid: int, owners: _Owners) -> None:
         return
 
     def give(found: os.stat_result) -> Owner | None:
-        if found.st_uid != uid:
+        shared = stat.S_ISDIR(found.st_mode) and (found.st_uid, found.st_gid) == (0, uid)
+        if found.st_uid != uid and not shared:
             return None
         made = (*_ROOT, found.st_mode & _ROOT_ALONE_WRITES)
         user, group, mode = owners.get((found.st_dev, found.st_ino), made)

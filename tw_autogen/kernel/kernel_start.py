@@ -21,7 +21,7 @@ from tw_autogen.kernel.client import KernelHandle
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment_variables import clean_environment, kernel_environment
 from tw_autogen.kernel.first_server import SUPERVISED, shared_names
-from tw_autogen.kernel.folder_ownership import OWNERSHIP, hand_over
+from tw_autogen.kernel.folder_ownership import OWNERSHIP, USER_NUMBERS, hand_over
 from tw_autogen.kernel.guest_bundle import call_expression, install_expression
 from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of, environment_of, make_stand_in_folders
 from tw_autogen.kernel.kernel_process import Launch, LocalProcess, Process, StartProcess
@@ -162,10 +162,12 @@ class SupervisedKernel(StartedKernel):
         return replace(super().handle(settings), uid=self.uid, watch=self.process.watch)
 
     def give_folder_back(self) -> None:
-        """Return its folder to its owner."""
+        """Return its folder to its owner, and free its user's number."""
         if self.place is not None:
             OWNERSHIP.release(self.place.folder, self.uid)
             self.place = None
+        USER_NUMBERS.free(self.uid)
+        self.uid = 0
 
 
 def start(
@@ -247,6 +249,7 @@ def _started(
         if place is not None:
             _check_apart(connection, assignment, level)
         uid = user_for(level, place.folder if place else None)
+        undo.callback(USER_NUMBERS.free, uid)
         with connection.begin() as new:
             environment = environment_of(place, settings, level, new.folder)
             stage = connection.runtime / "root"

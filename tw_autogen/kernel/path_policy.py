@@ -373,6 +373,8 @@ def _protected(
             f"{shut} is closed to others, and code, which root runs as another user, could rename it to what root's "
             "programs take for their own; open or move it, or grant a folder without such"
         ), {}
+    if str(real / "HEAD") in found:
+        return "it is a git repository, whose settings and hooks stay read-only", {}
     linked = next((one for one in found if os.path.islink(one)), "")
     if linked:
         return f"{linked} is a link, which can't be kept read-only; grant a folder without it", {}

@@ -30,19 +30,23 @@ def isolated(environment: Mapping[str, str], path: str = "") -> dict[str, str]:
 
 
 def guard_own_imports(folders: Iterable[Path | str]) -> None:
-    """Log, once for each, entries of `sys.path` that code may write: this process itself imports from them.
+    """Log, once for each, entries of `sys.path` and LD_LIBRARY_PATH that code may write: this process loads from them.
 
     Then what this package would import later is imported, before any code runs.
 
     Args:
         folders: Those that code may write, without links.
     """
-    for entry in dict.fromkeys(os.path.realpath(one) for one in sys.path if not sitecustomize.installed(one)):
+    loaded = [one for one in sys.path if not sitecustomize.installed(one)]
+    for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"):  # an empty part is the current folder
+        loaded += os.environ[name].split(os.pathsep) if name in os.environ else []
+    for entry in dict.fromkeys(map(os.path.realpath, loaded)):
         if entry not in _warned and any(is_below(entry, str(one)) for one in folders):
             _warned.add(entry)
             import_all()
             _log.warning(
-                "%s: code may write here, and this program imports from it: what code writes can run outside the "
-                "sandbox, with the next import or start; let code write to another folder, or run the program from one",
+                "%s: code may write here, and this program imports from it, or loads libraries: what code writes can "
+                "run outside the sandbox, with the next import or start; let code write to another folder, or run the "
+                "program from one",
                 entry,
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import json
 import os
 import shutil
@@ -18,13 +17,12 @@ from typing import Any
 
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel.environment_variables import clean_environment
-from tw_autogen.kernel.folder_ownership import OWNERSHIP, USERS, hand_over
+from tw_autogen.kernel.folder_ownership import OWNERSHIP, USER_NUMBERS, USERS, hand_over
 from tw_autogen.kernel.launcher import sandbox_probe
 from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP, LANDLOCK, NAMESPACES, OFF
 from tw_autogen.kernel.seatbelt import PROGRAM, SEATBELT, interpreter_folders, profile
 from tw_autogen.kernel.seatbelt import command as before
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.safe_folder import KERNEL_USERS
 
 LEVELS = {"linux": (NAMESPACES, LANDLOCK, BUBBLEWRAP), "darwin": (SEATBELT,)}
 """By system, from the strongest down; `auto` takes the first that can be set up."""
@@ -65,8 +63,6 @@ _PAUSES_SECONDS = (0.1, 0.4, 1.0)
 _failed: dict[str, str] = {}
 _working: set[tuple[str, str]] = set()
 """Levels that could be set up in this process, and by which interpreter."""
-_numbers = itertools.count(os.getpid())
-_lock = threading.Lock()
 
 
 def level_attempts(settings: KernelSettings) -> Iterator[str]:
@@ -235,7 +231,7 @@ def hint_options(level: str, settings: KernelSettings, assignment: Mapping[str, 
 
 
 def user_for(level: str, folder: Path | None = None) -> int:
-    """Return the user that a kernel's process becomes where the host is root; 0 elsewhere.
+    """Return the user that a kernel's process becomes where the host is root, held until freed; 0 elsewhere.
 
     Args:
         level: That of its sandbox.
@@ -244,17 +240,10 @@ def user_for(level: str, folder: Path | None = None) -> int:
     if level == OFF or os.geteuid() != 0:
         return 0
     if folder is not None and (known := OWNERSHIP.user(folder)):
-        return known
+        return USER_NUMBERS.share(known)
     mapped = _user_number_count()
     wanted = USERS if mapped > USERS.stop else range(max(1, mapped // 2), mapped)
-    found = 0
-    for _ in range(_MOST_ACCOUNTS if wanted else 0):
-        with _lock:
-            found = wanted[next(_numbers) % len(wanted)]
-        KERNEL_USERS.add(found)
-        if found in KERNEL_USERS:
-            break
-    return found
+    return USER_NUMBERS.take(wanted) if wanted else 0
 
 
 def _user_number_count() -> int:
@@ -266,8 +255,6 @@ def _user_number_count() -> int:
         return 0
 
 
-_MOST_ACCOUNTS = 100
-"""Numbers of users with an account that are passed over."""
 _SECONDS = 10.0
 _HERE = Path(sandbox_probe.__file__).parent
 _trying = threading.Lock()

@@ -89,6 +89,25 @@ class ForeignAt(UntrustedDirFd):
     __slots__ = ()
 
 
+def is_shared(about: os.stat_result) -> bool:
+    """Return whether a directory is root's, who lets code write in it by its group, but keeps what is root's there."""
+    return about.st_uid == 0 and about.st_gid in KERNEL_USERS and bool(about.st_mode & stat.S_ISVTX)
+
+
+def refuse_kept(at: At, name: str) -> None:
+    """Refuse a directory of root's in one that is shared with code: it is left alone with all in it.
+
+    Args:
+        at: The directory that it is in.
+        name: Its plain name.
+
+    Raises:
+        PermissionError: it is one.
+    """
+    if isinstance(at, int) and is_shared(os.fstat(at)) and lstat(at, name).st_uid == 0:
+        raise PermissionError(errno.EPERM, "root's, in a folder where code works", name)
+
+
 def _refuse_closed(at: At | None, found: int, name: str, *, write: bool = False) -> bool:
     """Refuse what code could not reach itself, in a folder of code's; return whether it is somebody else's there.
 
@@ -181,6 +200,7 @@ def open_to_empty(at: At, name: str) -> At:
     Raises:
         OSError: it is no directory, or the system refuses.
     """
+    refuse_kept(at, name)
     if isinstance(at, int) and _PATH:
         found = os.open(name, _PATH | _DIRECTORY, dir_fd=at)
         try:
@@ -237,7 +257,8 @@ def unlock(at: At) -> None:
     about = os.fstat(at)
     ours = about.st_uid == os.geteuid() or (os.geteuid() == 0 and about.st_uid in KERNEL_USERS)
     if ours and about.st_mode & stat.S_IRWXU != stat.S_IRWXU:
-        os.chmod(f"/proc/self/fd/{at}", stat.S_IRWXU)  # a descriptor of O_PATH takes no fchmod
+        given = stat.S_IMODE(about.st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH) | stat.S_IRWXU
+        os.chmod(f"/proc/self/fd/{at}", given)  # a descriptor of O_PATH takes no fchmod
 
 
 def close(at: At) -> None:
@@ -285,7 +306,8 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
             _check_same_mount(at, found, name or last)
         _refuse_closed(at, found, name or last, write=write)
         closed = not about.st_mode & stat.S_IROTH
-        owner = os.stat(at).st_uid if closed or about.st_nlink > 1 else about.st_uid
+        above = os.stat(at) if closed or about.st_nlink > 1 else about
+        owner = above.st_gid if is_shared(above) else above.st_uid
         if about.st_nlink > 1 and about.st_uid != owner:
             raise PermissionError(errno.EPERM, "a hard link to a file of another user", name or last)
         foreign = about.st_uid not in (0, owner)
@@ -447,7 +469,7 @@ def chown(at: At, name: str, owner_of: OwnerOf) -> None:
             os.close(found)
 
 
-def chown_entries(at: At, owner_of: OwnerOf) -> list[str]:
+def chown_entries(at: At, owner_of: OwnerOf, but: Callable[[str], bool], *, prefix: str = "") -> list[str]:
     """Change the owner of an open directory and of all that is in it, but not of what is in directories below it.
 
     The directory belongs to the superuser meanwhile. If nobody else may write to it either, a name in it can't be
@@ -456,6 +478,9 @@ def chown_entries(at: At, owner_of: OwnerOf) -> list[str]:
     Args:
         at: The directory.
         owner_of: As of `chown`.
+        but: As of `chown`. A directory in which one of the superuser's is left alone is not given to a kernel's user:
+            it stays the superuser's, shared with that user's group (`is_shared`).
+        prefix: What stands before names for `but`.
 
     Returns:
         The names of the directories below.
@@ -485,9 +510,20 @@ def chown_entries(at: At, owner_of: OwnerOf) -> list[str]:
                 except OSError:
                     continue
     finally:
-        if new is not None:
+        if (
+            new is not None
+            and new.user in KERNEL_USERS
+            and any(but(f"{prefix}{one}") and not _user(fd, one) for one in folders)
+        ):
+            os.fchown(fd, 0, new.group)
+            os.fchmod(fd, stat.S_IMODE(about.st_mode) | stat.S_IRWXG | stat.S_ISVTX)
+        elif new is not None:
             os.fchown(fd, new.user, new.group)
     return folders
+
+
+def _user(at: int, name: str) -> int:
+    return os.stat(name, dir_fd=at, follow_symlinks=False).st_uid
 
 
 def _new_owner(about: os.stat_result, owner_of: OwnerOf) -> Owner | None:

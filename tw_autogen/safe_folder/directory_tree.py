@@ -18,6 +18,7 @@ from tw_autogen.safe_folder.directory_calls import (
     open_again,
     open_folder,
     open_to_empty,
+    refuse_kept,
     rmdir,
     unlink,
 )
@@ -106,6 +107,8 @@ class Descent:
     def _down(self, name: str) -> None:
         if len(self._names) >= _DEEPEST:
             raise OSError(errno.ELOOP, f"more than {_DEEPEST} folders in one another", name)
+        if not self._leave:
+            refuse_kept(self.at, name)
         inner = open_to_empty(self.at, name) if self._leave else open_folder(self.at, name, listed=True)
         if self._entered is not None:
             found = identity(inner)

@@ -50,7 +50,7 @@ _NAMES = frozenset({
 _SUFFIXES = (".pth", ".code-workspace", ".desktop", ".csproj", ".fsproj", ".vbproj", ".vcxproj", ".sln")
 _OF_ENVIRONMENTS = frozenset({"pyvenv.cfg", "conda-meta"})
 _OF_REPOSITORIES = frozenset({"HEAD", "objects", "refs"})
-_PACKAGES = frozenset({"bin", "lib", "lib64", "scripts", "include", *_OF_ENVIRONMENTS})
+_PACKAGES = frozenset({"bin", "lib", "lib64", "scripts", "include", "share", "etc", *_OF_ENVIRONMENTS})
 _MOST_ENTRIES = 200_000
 
 
@@ -95,7 +95,8 @@ def protected_below(
 ) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
     """Yield the protected files and folders below a folder, in no order; what is in such a folder is left out.
 
-    Python environments and git's repositories are protected whole, whatever they are called.
+    Python environments and git's repositories are protected whole, whatever they are called; of a folder that is a
+    repository itself, the entries that make it one.
 
     Each comes as its path, and device and number by path: of the folder, of those on the way, and its own.
 
@@ -145,11 +146,12 @@ def protected_below(
             left -= len(entries)
             names = [one.name for one in entries]
             environment = is_environment(names)
-            if prefix and (environment or _OF_REPOSITORIES.issubset(names)):
+            repository = _OF_REPOSITORIES.issubset(names)
+            if prefix and (environment or repository):
                 yield chain[-1][0], dict(chain)
                 entries = []
             for one in entries:
-                if _is_protected_in(one, environment=environment):
+                if _is_protected_in(one, environment=environment) or repository and one.name in _OF_REPOSITORIES:
                     with contextlib.suppress(FileNotFoundError):  # gone meanwhile
                         about = one.stat(follow_symlinks=False)
                         path = os.path.join(here, one.name)

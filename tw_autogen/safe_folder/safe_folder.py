@@ -451,7 +451,8 @@ class SafeFolder(Closing):
         Args:
             owner_of: Called with what the system says of an entry; returns its new owner, or None to leave it alone.
                 It may be called twice for an entry.
-            but: Called with the name of a directory, relative to the folder: is it left alone, with all in it?
+            but: Called with the name of a directory, relative to the folder: is it left alone, with all in it? If it is
+                the superuser's, a kernel's user can't rename it either.
 
         The entry that was looked at is the one whose owner changes: the look and the change use one descriptor, or
         a name in a directory that only the superuser can change at that time. Devices are left alone, and so is what
@@ -460,8 +461,9 @@ class SafeFolder(Closing):
         with Descent(self._list()) as way:
             more = True
             while more:
-                folders = directory_calls.chown_entries(way.at, owner_of)
-                more = way.advance([name for name in folders if not but(f"{way.prefix}{name}")])
+                prefix = way.prefix
+                folders = directory_calls.chown_entries(way.at, owner_of, but, prefix=prefix)
+                more = way.advance([name for name in folders if not but(f"{prefix}{name}")])
 
     def _open(self, name: str, flags: int, *, mode: int = 0o644) -> int:
         changes = flags != os.O_RDONLY

@@ -68,9 +68,10 @@ def _line(server: McpServer) -> str:
 def _brief(server: McpServer) -> str:
     words = []
     if server.command:
-        program, *more = [*server.command.split(), *server.args] or [""]
-        count = f" and {len(more)} more word{'s' * (len(more) != 1)}" if more else ""
-        words.append(f"would start: {_quoted(program)}{count}{', with variables' * bool(server.env)}")
+        count = f" and {len(server.args)} more word{'s' * (len(server.args) != 1)}" if server.args else ""
+        program, *blanks = server.command.split() or [""]
+        named = f"a program with blanks in its name, {_quoted(program)} …" if blanks else _quoted(program)
+        words.append(f"would start: {named}{count}{', with variables' * bool(server.env)}")
     if server.url:
         words.append(f"would connect to: {_host(server.url)}{', with headers' * bool(server.headers)}")
     return visible_line(f"{_quoted(server.name)}: {', '.join(words)}")

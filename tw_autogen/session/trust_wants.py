@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.escaped_text import visible_line
-from tw_autogen.named_folders import step_out_of
+from tw_autogen.named_folders import path_out_of, step_out_of
 from tw_autogen.private_files import lies_in
 from tw_autogen.recall import example_paths
 from tw_autogen.session.named_places import which_below
@@ -85,8 +85,10 @@ def wants_of(one: FolderSetting, folder: Path, *, looks_outside: bool = True) ->
     if one.key == "plugin.mcp_servers" and outside and not looks_outside:
         yield Want(one.key, outside, outside, starts=True)
     elif one.key == "plugin.mcp_servers":
-        for does, brief in server_lines(value, in_folder=not outside):
-            yield Want(one.key, does, brief, starts=True)
+        elsewhere = bool(outside and path_out_of(folder, value))
+        for does, brief in server_lines(value, in_folder=not elsewhere):
+            words = f"{does} ({outside}; the rest of its words is shown there alone)" if elsewhere else does
+            yield Want(one.key, words, brief, starts=True)
     elif one.key.endswith(_SECRETS):
         yield Want(visible_line(one.key), "a key")
     else:

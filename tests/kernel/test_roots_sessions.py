@@ -1,0 +1,155 @@
+"""As root, sessions that lie in a kernel's folder stay root's, wherever they lie there and whatever code renames."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tw_autogen.errors import KernelStartError, SandboxError
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.folder_ownership import USER_NUMBERS, USERS, UserNumbers
+from tw_autogen.safe_folder import SafeFolder
+
+SECONDS = 60
+WORKS = """
+import os
+os.makedirs("own/dir", exist_ok=True)
+open({inner!r} + "made.csv", "w").write("1")
+os.chmod({inner!r} + "made.csv", 0o600)
+os.link({inner!r} + "made.csv", {inner!r} + "linked.csv")
+os.remove({inner!r} + "old.csv")
+"""
+TRIES = """
+import os, contextlib
+for new in ({inner!r} + "x", "x"):
+    with contextlib.suppress(OSError):
+        os.rename({inner!r} + ".tw", new)
+found = []
+for one in (".tw", "x", {inner!r} + ".tw"):
+    for mode in {modes}:
+        with contextlib.suppress(OSError):
+            open(one + "/sessions/s/events.jsonl", mode)
+            found.append(one)
+found
+"""
+
+
+@pytest.fixture(params=["namespaces", "bubblewrap", "landlock"])
+def level(request):
+    return request.param
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Give a folder that any user can reach."""
+    for one in (tmp_path, *tmp_path.parents[:2]):
+        one.chmod(0o755)
+    (tmp_path / "k").mkdir()
+    return tmp_path / "k"
+
+
+def session_in(folder):
+    session = folder / ".tw" / "sessions" / "s"
+    session.mkdir(parents=True)
+    (session / "events.jsonl").write_text("CANARY")
+    (session / "events.jsonl").chmod(0o600)
+    (folder / "old.csv").write_text("0")
+    return session / "events.jsonl"
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root's kernels are other users")
+@pytest.mark.parametrize("inner", ["", "sub/", "sub/deep/"])
+def test_code_renames_and_gets_no_sessions_of_roots_and_works_beside_them(folder, level, inner):
+    journal = session_in(folder / inner)
+    top = (folder / inner).stat()
+    with LocalKernel(folder, settings=KernelSettings(sandbox=level, warm=0)) as kernel:
+        try:
+            worked = kernel.execute(WORKS.format(inner=inner), seconds=SECONDS)
+        except SandboxError as error:
+            pytest.skip(str(error))
+        except KernelStartError as error:  # at landlock, where root's code may read all, it works beside no sessions
+            (pytest.skip if level == "landlock" else pytest.fail)(str(error))
+        with SafeFolder(folder) as opened:
+            read = [opened.read_file(f"{inner}{name}", limit_bytes=9) for name in ("made.csv", "linked.csv")]
+        modes = ("a",) if level == "landlock" else ("r", "a")  # there code may be able to read what is closed
+        first = kernel.execute(TRIES.format(inner=inner, modes=modes), seconds=SECONDS)
+        kernel.restart()
+        second = kernel.execute(TRIES.format(inner=inner, modes=modes), seconds=SECONDS)
+        made = {one.name for one in (*worked.artifacts, *first.artifacts)}
+
+    assert worked.ok, worked.error
+    assert (first.result, second.result) == ("[]", "[]")
+    assert journal.read_text() == "CANARY"
+    assert not {one for one in made if one.endswith("events.jsonl")}
+    assert read == [b"1", b"1"]
+    after = (folder / inner).stat()
+    assert (after.st_uid, after.st_gid, after.st_mode) == (top.st_uid, top.st_gid, top.st_mode)
+    assert (journal.stat().st_uid, journal.stat().st_mode & 0o777) == (0, 0o600)
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root's kernels are other users")
+@pytest.mark.parametrize("name", [".tw-exchange", ".checkpoint", ".checkpoint.old"])
+@pytest.mark.parametrize("deep", [False, True])
+def test_the_host_removes_no_sessions_for_code_that_moves_their_folder(folder, name, deep):
+    journal = session_in(folder / "sub")
+    for one in (journal.parents[2], *journal.parents[:2]):
+        os.utime(one, (0, 0))
+    move = f"os.rename('sub', {name!r})"
+    if deep:
+        move = f"os.makedirs({name!r}, exist_ok=True)\nos.rename('sub', {name!r} + '/sub')"
+    settings = KernelSettings(sandbox="namespaces", warm=0)
+    with LocalKernel(folder, settings=settings, resume=True) as kernel:
+        kernel.execute("1", seconds=SECONDS)
+        said = kernel.execute(
+            f"import os, shutil\nshutil.rmtree({name!r}, ignore_errors=True)\n{move}\nos.listdir('.')", seconds=SECONDS
+        )
+        kernel.put("y", [1])
+        kernel.execute("x = 1", seconds=SECONDS)
+        kernel.restart()
+        kernel.execute("x = 1", seconds=SECONDS)
+
+    assert said.ok, said.error
+    assert [one.read_text() for one in folder.rglob("events.jsonl")] == ["CANARY"]
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root's kernels are other users")
+def test_a_number_of_a_living_kernel_is_given_to_no_other_one_of_any_process(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    few = USERS[:3]
+    numbers = UserNumbers()
+    hold = "import sys\nfrom tw_autogen.kernel.folder_ownership import USERS, UserNumbers\nnumbers = UserNumbers()\n"
+    hold += "print(numbers.take(USERS[:3]), flush=True)\nsys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        theirs = int(other.stdout.readline())
+        ours = {numbers.take(few), numbers.take(few)}
+        with pytest.raises(SandboxError, match="none of their numbers is free"):
+            numbers.take(few)
+        held = [numbers.is_held(one) for one in few]
+        other.communicate()
+
+    assert ours == set(few) - {theirs}
+    assert held == [True, True, True]
+    assert not numbers.is_held(theirs)
+    assert numbers.take(few) == theirs
+    first = min(ours)
+    numbers.share(first)
+    numbers.free(first)
+    assert numbers.is_held(first)
+    numbers.free(first)
+    assert not numbers.is_held(first)
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root's kernels are other users")
+def test_a_kernel_that_ends_gives_its_number_back_and_the_next_one_has_another(folder):
+    settings, seen = KernelSettings(sandbox="namespaces", warm=0), []
+    with LocalKernel(folder, settings=settings) as kernel:
+        for _ in range(4):
+            seen.append(int(kernel.execute("import os\nos.getuid()", seconds=SECONDS).result))
+            assert USER_NUMBERS.is_held(seen[-1])
+            kernel.restart()
+
+    assert len(set(seen)) > 1
+    assert not any(map(USER_NUMBERS.is_held, seen))
