@@ -148,7 +148,7 @@ def test_nothing_is_looked_at_where_links_lead_out_of_a_folder_that_is_not_trust
 
 @pytest.mark.parametrize("written", ["~/.cursor/mcp.json", "../home/.cursor/mcp.json"])
 @pytest.mark.parametrize("named", [False, True])
-def test_a_file_of_servers_elsewhere_is_named_as_it_is_written_and_shown_to_who_is_asked_without_secrets(
+def test_a_file_of_servers_elsewhere_is_named_as_it_is_written_and_nobody_is_asked_about_it(
     here, tmp_path, written, named
 ):
     write(tmp_path / "home" / ".cursor", **{"mcp.json": json.dumps(SERVERS)})
@@ -158,11 +158,9 @@ def test_a_file_of_servers_elsewhere_is_named_as_it_is_written_and_shown_to_who_
     _, lines = looked(project)
 
     assert f"left out plugin.mcp_servers (names {written}, outside of this folder); trust" in lines
-    said = f" (names {written}, outside of this folder; the rest of its words is shown there alone)"
-    assert [one.does for one in review_folder(project=project).wants] == [
-        f"github: would start: npx and 7 more words, with variables{said}",
-        f"crm: would connect to: crm.example, with headers{said}",
-    ]
+    review = review_folder(project=project)
+    assert [one.does for one in review.wants] == [f"can't be read: names {written}, outside of this folder"]
+    assert "can't be read, or lies elsewhere, so you are not asked" in review.cannot_ask_reason()
 
 
 @LINKS
@@ -175,16 +173,6 @@ def test_whoever_is_asked_sees_all_words_of_servers_in_the_folder_however_their_
     (want,) = review_folder().wants
 
     assert want.does == "m: would start: A=b 'python3 -c/../x' -c evil"
-
-
-def test_a_program_elsewhere_with_blanks_in_its_name_is_not_taken_for_another_one(here, tmp_path):
-    servers = {"m": {"command": "git status/../x.sh", "args": ["y"]}}
-    write(tmp_path / "home", **{"m.json": json.dumps(servers)})
-    write(here, **{SETTINGS: {"plugin.mcp_servers": "../home/m.json"}})
-
-    (want,) = review_folder().wants
-
-    assert want.does.startswith("m: would start: a program with blanks in its name, git … and 1 more word (")
 
 
 MASKED = {

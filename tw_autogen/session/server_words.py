@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -28,28 +27,23 @@ _OF_HEADERS = ("-H", "--header", "--headers")
 _HIDDEN = "…"
 
 
-def server_lines(value: Any, *, in_folder: bool) -> Iterator[tuple[str, str]]:
+def server_lines(value: Any) -> Iterator[tuple[str, str]]:
     """Word what MCP servers would do; variables stay as they are written.
 
     Args:
         value: Of the setting `plugin.mcp_servers`.
-        in_folder: It stands in the folder that is asked about; False: in a file elsewhere, of which only programs and
-            hosts are shown, since any other word may be secret.
 
     Yields:
-        For each server what a person is shown who is asked, which is the whole command line if it is the folder's; and
-        the same without values of variables and headers, of users and queries in addresses, and of what looks secret by
-        its form or name.
+        For each server the whole command line, for a person who is asked; and the same without values of variables and
+        headers, of users and queries in addresses, and of what looks secret by its form or name.
     """
     try:
         servers = read_mcp_servers(value, fill=False)
     except ConfigError as error:
-        brief = UNREADABLE.removesuffix(": ")
-        yield f"{UNREADABLE}{visible_line(str(error))}" if in_folder else brief, brief
+        yield f"{UNREADABLE}{visible_line(str(error))}", UNREADABLE.removesuffix(": ")
         return
     for server in servers:
-        brief = _line(_masked(server)) if in_folder else _brief(server)
-        yield _line(server) if in_folder else brief, brief
+        yield _line(server), _line(_masked(server))
 
 
 def _line(server: McpServer) -> str:
@@ -63,25 +57,6 @@ def _line(server: McpServer) -> str:
         headers = "".join(f", with {_quoted(f'{name}: {text}')}" for name, text in server.headers.items())
         words.append(f"would connect to: {_quoted(server.url)}{headers}")
     return visible_line(f"{_quoted(server.name)}: {', '.join(words)}")
-
-
-def _brief(server: McpServer) -> str:
-    words = []
-    if server.command:
-        count = f" and {len(server.args)} more word{'s' * (len(server.args) != 1)}" if server.args else ""
-        program, *blanks = server.command.split() or [""]
-        named = f"a program with blanks in its name, {_quoted(program)} …" if blanks else _quoted(program)
-        words.append(f"would start: {named}{count}{', with variables' * bool(server.env)}")
-    if server.url:
-        words.append(f"would connect to: {_host(server.url)}{', with headers' * bool(server.headers)}")
-    return visible_line(f"{_quoted(server.name)}: {', '.join(words)}")
-
-
-def _host(url: str) -> str:
-    with suppress(ValueError):
-        if host := urlsplit(url).hostname:
-            return _quoted(host)
-    return "an address"
 
 
 def _masked(server: McpServer) -> McpServer:

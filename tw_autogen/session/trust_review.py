@@ -139,8 +139,8 @@ class Review:
         """Return in words why nobody can be asked about this folder; empty if a person can read all that it wants."""
         if any(want.name == "plugin.mcp_servers" and want.does.startswith(UNREADABLE) for want in self.wants):
             return (
-                f"what {self.title()} names as MCP servers can't be read, so you are not asked about it; look at its "
-                "files before you use --trust"
+                f"what {self.title()} names as MCP servers can't be read, or lies elsewhere, so you are not asked; "
+                "look at its files before you use --trust"
             )
         sizes = [len(want.name) + len(want.does) for want in self.wants]
         if len(sizes) <= _MOST_WANTS and sum(sizes) <= _MOST_CHARS and max(sizes, default=0) <= _MOST_WANT_CHARS:

@@ -14,7 +14,7 @@ from tw_autogen.named_folders import path_out_of, step_out_of
 from tw_autogen.private_files import lies_in
 from tw_autogen.recall import example_paths
 from tw_autogen.session.named_places import which_below
-from tw_autogen.session.server_words import server_lines
+from tw_autogen.session.server_words import UNREADABLE, server_lines
 from tw_autogen.setting_values import texts_of
 from tw_autogen.settings import ROLE_SECTION, VARIABLE_SUFFIX, FolderSetting
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE
@@ -78,17 +78,15 @@ def wants_of(one: FolderSetting, folder: Path, *, looks_outside: bool = True) ->
     Args:
         one: The setting.
         folder: Whose file sets it.
-        looks_outside: Read a file of servers that lies elsewhere, and follow links; else only `brief` is of use.
+        looks_outside: Follow links; else only `brief` is of use.
     """
     value = one.setting.value
     outside = _outside_words(one, folder)
-    if one.key == "plugin.mcp_servers" and outside and not looks_outside:
-        yield Want(one.key, outside, outside, starts=True)
+    if one.key == "plugin.mcp_servers" and outside and (not looks_outside or path_out_of(folder, value)):
+        yield Want(one.key, f"{UNREADABLE}{outside}", outside, starts=True)
     elif one.key == "plugin.mcp_servers":
-        elsewhere = bool(outside and path_out_of(folder, value))
-        for does, brief in server_lines(value, in_folder=not elsewhere):
-            words = f"{does} ({outside}; the rest of its words is shown there alone)" if elsewhere else does
-            yield Want(one.key, words, brief, starts=True)
+        for does, brief in server_lines(value):
+            yield Want(one.key, does, brief, starts=True)
     elif one.key.endswith(_SECRETS):
         yield Want(visible_line(one.key), "a key")
     else:
