@@ -963,3 +963,14 @@ def test_a_folder_of_codes_is_opened_over_no_link_of_codes_by_its_other_names_ei
     else:
         with SafeFolder(tmp_path / name) as folder:
             assert [one.name for one in folder.walk()] == ["b"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such permissions")
+@pytest.mark.parametrize(("mode", "after"), [(0o2555, 0o2755), (0o077, 0o755), (0o444, 0o744), (0o755, 0o755)])
+def test_a_folder_that_is_unlocked_keeps_its_other_permissions_but_lets_nobody_else_write(tmp_path, mode, after):
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "locked").chmod(mode)
+    with SafeFolder(tmp_path) as folder, folder.open_folder("locked") as locked:
+        locked.unlock()
+
+    assert stat.S_IMODE((tmp_path / "locked").stat().st_mode) == after

@@ -178,9 +178,10 @@ def test_environments_are_found_whole_and_of_one_in_the_folder_itself_what_is_it
     assert found(own_python) == [".venv", "odd name", "sub/conda"]
     (own_python / "pyvenv.cfg").write_text("")
     (own_python / "lib64").symlink_to("lib")
-    (own_python / "src").mkdir()
+    for name in ("src", "share", "etc"):
+        (own_python / name).mkdir()
 
-    assert found(own_python) == [".venv", "lib", "odd name", "pyvenv.cfg", "sub/conda"]
+    assert found(own_python) == [".venv", "etc", "lib", "odd name", "pyvenv.cfg", "share", "sub/conda"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is of Linux")

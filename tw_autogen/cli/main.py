@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -120,7 +121,7 @@ def _refuse_file_names(typed: Sequence[str]) -> None:
         if one.startswith("-") and len(one) > 1 and os.path.lexists(one):
             shown = visible(one)
             raise click.UsageError(
-                f"{shown!r} may be an option, or the file of that name that lies here: write ./{shown} for the file, "
+                f"{shown!r} may be an option, or the file of that name that lies here: write {visible(shlex.quote(f'./{one}'))} for the file, "
                 "or put -- before the files (a pattern: ./*)"
             )
 
