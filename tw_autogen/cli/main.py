@@ -119,9 +119,9 @@ def _refuse_file_names(typed: Sequence[str]) -> None:
     before = list(itertools.takewhile(lambda one: one != "--", typed))
     for one in typed[: len(before) + 1]:
         if one.startswith("-") and len(one) > 1 and os.path.lexists(one):
-            shown = visible(one)
+            shown, typed_as = visible(one), visible(shlex.quote(f"./{one}"))
             raise click.UsageError(
-                f"{shown!r} may be an option, or the file of that name that lies here: write {visible(shlex.quote(f'./{one}'))} for the file, "
+                f"{shown!r} may be an option, or the file of that name that lies here: write {typed_as} for the file, "
                 "or put -- before the files (a pattern: ./*)"
             )
 
