@@ -216,6 +216,7 @@ def _opened(uri: str, request: dict[str, Any]) -> sqlite3.Connection:
         connection = sqlite3.connect(uri, uri=True)
         connection.execute(f"PRAGMA hard_heap_limit = {request['memory_bytes'] // 2}")  # before the schema is read
         connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA trusted_schema = OFF")  # views and triggers of the file call harmless functions only
         if request["private"]:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1")

@@ -140,10 +140,13 @@ def test_what_code_prints_and_names_begins_no_block_and_no_image_in_a_result(tal
 def test_what_goes_wrong_is_told_in_words_and_the_session_goes_on(talk, tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("key")
-    (tmp_path / "data").mkdir()
+    journal = tmp_path / "data" / ".tw" / "sessions" / "s" / "events.jsonl"
+    journal.parent.mkdir(parents=True)
+    journal.write_text("{}")
 
     async def conversation(client, call):
         failures = {
+            "lies among sessions (.tw)": await call("ask", request="Read it.", files=[str(journal)]),
             "name 'nope' is not defined": await call("run_code", code="nope"),
             "The code was not run, because it breaks rules": await call("run_code", code="import subprocess"),
             "there is no such file": await call("ask", request="Read it.", files=["a/" * 1_000_000]),

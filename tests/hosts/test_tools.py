@@ -1,6 +1,7 @@
 """Plugins as tools of any agent, and the kernel as code executor of any agent."""
 
 import asyncio
+import contextlib
 import csv
 import json
 import os
@@ -745,3 +746,19 @@ def test_files_that_an_answer_links_to_are_brought_over_no_link_out_of_an_untrus
         answer, copies = bring_linked(f"[key]({here}/coding/key.md)", ["coding"], ours)
 
     assert (answer, list(copies), list(ours.iterdir())) == (f"[key]({here}/coding/key.md)", [], [])
+
+
+@pytest.mark.parametrize(("there", "replaced"), [("", True), ("a copy", True), ("another", False)])
+def test_a_copy_replaces_no_file_of_the_users_own_folder(tmp_path, there, replaced):
+    (tmp_path / "given").mkdir()
+    (tmp_path / "given" / "sales.csv").write_text("given")
+    (tmp_path / "own").mkdir()
+    if there:
+        (tmp_path / "own" / "sales.csv").write_text("own")
+        (tmp_path / "own" / "sales.csv").chmod(0o444 if there == "a copy" else 0o644)
+    refusal = contextlib.nullcontext() if replaced else pytest.raises(ConfigError, match=r"would replace another file")
+
+    with refusal, KernelCodeExecutor(folder=tmp_path / "own", files=[tmp_path / "given" / "sales.csv"]):
+        pass
+
+    assert (tmp_path / "own" / "sales.csv").read_text() == ("given" if replaced else "own")

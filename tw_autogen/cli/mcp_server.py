@@ -221,7 +221,10 @@ class AgentServer:
             path = named.resolve()
         except (RuntimeError, ValueError):  # no such user's home, a loop of links, or a NUL in it
             raise FileNotFoundError(f"{name!r}: there is no such file") from None
-        if not any(path.is_relative_to(folder) for folder in (*self._readable, self._session.folder)):
+        own = path.is_relative_to(self._session.folder)
+        if not own and ".tw" in path.parts:
+            raise FileNotFoundError(f"{name!r} lies among sessions (.tw), which no request may bring")
+        if not own and not any(path.is_relative_to(folder) for folder in self._readable):
             raise FileNotFoundError(
                 f"{name!r} lies in no folder that may be read here ({folders}); start the server with -C FOLDER, or "
                 "with --set kernel.read=FOLDER"

@@ -67,10 +67,10 @@ def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -
         allowed: Further names, `*` for any ending.
     """
     passed = variables(host, matcher((*_PASSED, *allowed)))
-    for name in SEARCHED:  # a folder that is missing now could be made by code
+    for name in SEARCHED:  # a folder that is missing could be made by code
         if name in passed:
-            there = [os.path.abspath(one) for one in passed.pop(name).split(os.pathsep) if os.path.isdir(one)]
-            passed |= {name: os.pathsep.join(there)} if there else {}
+            there = _present(passed.pop(name))
+            passed |= {name: there} if there else {}
     if "PYTHONPATH" in passed:  # kernels begin in another folder than this process
         places = [os.path.abspath(one) for one in passed["PYTHONPATH"].split(os.pathsep) if one]
         passed["PYTHONPATH"] = os.pathsep.join(places)
@@ -79,6 +79,12 @@ def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -
     passed["NO_COLOR"] = "1"
     passed["TERM"] = "dumb"
     return passed
+
+
+@functools.cache
+def _present(value: str) -> str:
+    """Return those of several folders that were there when this was called first, by their absolute paths."""
+    return os.pathsep.join(os.path.abspath(one) for one in value.split(os.pathsep) if os.path.isdir(one))
 
 
 def kernel_environment(

@@ -197,7 +197,7 @@ def hand_over(folder: Path, uid: int, is_held: Callable[[int], bool] = lambda ui
             if found.st_uid == uid or not (whole or of_kernel or (found.st_uid == 0 and not linked)):
                 return None
             if not of_kernel:
-                owners[found.st_dev, found.st_ino] = (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode))
+                owners[found.st_dev, found.st_ino] = (found.st_uid, found.st_gid, found.st_mode)
             return given
 
         opened.chown(take, but=lambda name: name.rpartition("/")[2] == SESSIONS)
@@ -219,6 +219,9 @@ def _give_back(folder: Path, uid: int, owners: _Owners) -> None:
             return None
         made = (*_ROOT, found.st_mode & _ROOT_ALONE_WRITES)
         user, group, mode = owners.get((found.st_dev, found.st_ino), made)
+        if stat.S_IFMT(mode) not in (0, stat.S_IFMT(found.st_mode)):  # the number is another file's now
+            user, group, mode = made
+        mode = stat.S_IMODE(mode)
         if stat.S_ISLNK(found.st_mode):
             return Owner(user, group)
         return Owner(user, group, mode if stat.S_ISDIR(found.st_mode) else mode & 0o777)

@@ -30,7 +30,13 @@ from tw_autogen.session.earlier_session import EarlierSession, mark_own_session
 from tw_autogen.session.mcp_tools import start_mcp_servers, with_tools
 from tw_autogen.session.named_places import files_of_setting
 from tw_autogen.session.project import Project, project_folder, project_here, read_project
-from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, place_inputs, several
+from tw_autogen.session.request_inputs import (
+    FilesWanted,
+    checked_inputs,
+    place_inputs,
+    refuse_replacing,
+    several,
+)
 from tw_autogen.session.role_configs import (
     Kernels,
     KernelWanted,
@@ -315,6 +321,8 @@ def open_kernel(
         undo.enter_context(create_held_folder(place, mode=FOLDER_MODE))  # code may be able to write above it
         kernels = Kernels(place, read, "", checked_approve(approve), undo, distrusted=distrusted)
         kernel = kernels.pick(RoleConfig("code_interpreter"))
+        if folder is not None:
+            refuse_replacing(sources, place)
         place_inputs(sources, place, lambda path: False, distrusted=held, limit_mb=settings.disk_mb)
     return kernel
 

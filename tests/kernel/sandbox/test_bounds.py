@@ -168,6 +168,17 @@ import os, time
 folder = os.path.dirname(os.environ["IPYTHONDIR"])
 {WRITTEN}
 """
+MOVED = f"""
+import os, time
+folder = os.path.dirname(os.environ["IPYTHONDIR"])
+try:
+    os.rename(os.path.dirname(folder), "/tmp/elsewhere")
+    os.makedirs(folder)
+    folder = "/tmp/elsewhere/" + os.path.basename(folder)
+except OSError:
+    pass
+{WRITTEN}
+"""
 UNSEEN = {
     "sockets": ("memory_mb", 300, SOCKETS.format(kept="one, other")),
     "sockets whose sender is gone": ("memory_mb", 300, SOCKETS.format(kept="[other]")),
@@ -178,6 +189,7 @@ UNSEEN = {
     "descriptors in flight": ("disk_mb", 100, IN_FLIGHT.format(nested=False)),
     "descriptors in flight in one in flight": ("disk_mb", 100, IN_FLIGHT.format(nested=True)),
     "the kernel's own folder": ("disk_mb", 100, RUNTIME),
+    "the kernel's own folder, moved with what is above it": ("disk_mb", 100, MOVED),
 }
 
 

@@ -28,15 +28,30 @@ _LOOK = getattr(os, "O_PATH", 0) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
+def held(folders: Iterable[str]) -> list[str | int]:
+    """Open folders before code runs, so that they are the same ones wherever code moves them or what is above them.
+
+    Returns:
+        A descriptor of each; its path where it can't be opened.
+    """
+    found: list[str | int] = []
+    for folder in folders:
+        try:
+            found.append(os.open(folder, _LOOK))
+        except OSError:
+            found.append(folder)
+    return found
+
+
 def disk_size(
-    folders: Iterable[str], *, enough: float = math.inf, between: Callable[[], None] = lambda: None
+    folders: Iterable[str | int], *, enough: float = math.inf, between: Callable[[], None] = lambda: None
 ) -> tuple[int, bool]:
     """Add up the bytes on disk below folders, some for each file and folder; links are not followed.
 
     What is mounted below them doesn't count.
 
     Args:
-        folders: Where to look.
+        folders: Where to look; paths, or descriptors as of `held`.
         enough: Beyond so many bytes the rest is not looked at: code could move folders on, to be counted for ever.
         between: Called after some thousand files; what it raises ends the count.
 
@@ -51,7 +66,7 @@ def disk_size(
 
     for folder in folders:
         with contextlib.suppress(OSError):
-            top = os.open(folder, _FOLDER)
+            top = os.open(".", _FOLDER, dir_fd=folder) if isinstance(folder, int) else os.open(folder, _FOLDER)
             found, seen = _below(top, enough - total, each)
             total, whole = total + found, whole and seen
     return total, whole
@@ -183,7 +198,7 @@ def written_bytes(pids: Iterable[int], more: int = -1) -> int:
     return total
 
 
-def free_disk(folders: Iterable[str]) -> tuple[int, int]:
+def free_disk(folders: Iterable[str | int]) -> tuple[int, int]:
     """Return the bytes that are free on the disks of folders, and what their free inodes would count."""
     disks = {}
     for folder in folders:
@@ -332,7 +347,7 @@ class ResourceWatch:
     """Watches one kernel; limits for single processes are the system's own (`limits`).
 
     Args:
-        folders: Where its code writes: its session's folder, and its own ones.
+        folders: Where its code writes: its session's folder, and its own ones; as of `disk_size`.
         limits: `memory_bytes` and `disk_bytes`, 0 for none.
         unseen: Counts its memory that lies in no process.
         attend: Does what the host says meanwhile; returns how the kernel ends, or nothing. A look may take seconds.
@@ -341,7 +356,7 @@ class ResourceWatch:
 
     def __init__(
         self,
-        folders: Sequence[str],
+        folders: Sequence[str | int],
         limits: Mapping[str, Any],
         unseen: Unseen,
         attend: Callable[[], str],

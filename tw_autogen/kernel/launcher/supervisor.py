@@ -105,7 +105,8 @@ class _Supervisor:
         if assignment is not None:
             self._assign(assignment, admitted=goes_there)
         else:  # not kept: the first run copies memory that is shared with the fork server, and a session would wait
-            self._watching({"folder": self._request["sandbox"]["write"][0], "read": [], "write": []})
+            plan = self._request["sandbox"]
+            self._watching({"folder": plan["write"][0], "read": [], "write": []}, plan["write"])
         self._end(self._watch())
 
     def _hide(self) -> None:
@@ -155,17 +156,16 @@ class _Supervisor:
     def _assign(self, assignment: Mapping[str, Any], *, admitted: bool = False) -> None:
         if not admitted:
             self._sandbox.admit(assignment)
+        folders = resource_watch.held([assignment["folder"], *self._request["sandbox"]["write"]])
         tell(self._channel, kind="assigned")
-        self._bounds = self._watching(assignment)
+        self._bounds = self._watching(assignment, folders)
 
-    def _watching(self, assignment: Mapping[str, Any]) -> resource_watch.ResourceWatch:
+    def _watching(self, assignment: Mapping[str, Any], folders: Sequence[str | int]) -> resource_watch.ResourceWatch:
         plan, granted = self._request["sandbox"], {*assignment["read"], *assignment["write"]}
         in_memory = [one for one in _IN_MEMORY if self._sandbox.encloses and one not in granted]
         own_network = self._sandbox.encloses and not plan["network"]
         unseen = Unseen(in_memory, Sockets(own=own_network, network=plan["network"]))
-        return resource_watch.ResourceWatch(
-            [assignment["folder"], *plan["write"]], plan["limits"], unseen, self._attend, self._written
-        )
+        return resource_watch.ResourceWatch(folders, plan["limits"], unseen, self._attend, self._written)
 
     def _receive(self) -> dict[str, Any] | None:
         packet = self._channel.recv(_PACKET)
