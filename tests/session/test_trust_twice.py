@@ -5,9 +5,11 @@ import sys
 import pytest
 
 from tests.session.written_files import write
+from tw_autogen import open_session
 from tw_autogen.session import Review, read_project, read_settings, review_folder
 from tw_autogen.session.settings_sources import SECTIONS
 from tw_autogen.settings_trust import Trust
+from tw_autogen.testing import ScriptedModel, plans
 from tw_autogen.trusted_files import TrustedFiles
 
 SETTINGS = "tw_autogen.yaml"
@@ -131,3 +133,24 @@ def test_plugins_and_roles_of_a_folder_that_is_named_are_loaded_as_before(here):
     brought = read_project(here, read_settings(project=here))
 
     assert ([one.name for one in brought.plugins], [*brought.roles], brought.left_out) == (["hp"], ["crier"], ())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="makes links")
+def test_a_link_to_lessons_that_changes_while_a_session_is_open_leads_nowhere_else(here, tmp_path):
+    for folder, text in ((here / "first", "good"), (tmp_path / "other", "CANARY")):
+        folder.mkdir()
+        (folder / "exp_a.yaml").write_text(f"exp_id: a\nexperience_text: {text} lesson\nrequest: sum\n")
+    (here / "lessons").symlink_to("first")
+    (here / "tw_autogen.yaml").write_text("recall: {experience: lessons, experience_min_score: -1.0}\n")
+    model = ScriptedModel([plans("Done.", to="User")] * 2)
+
+    with open_session(model=model, trust=True) as session:
+        session.ask("sum")
+        (here / "lessons").unlink()
+        (here / "lessons").symlink_to(tmp_path / "other")
+        (here / "first" / "exp_b.yaml").write_text("exp_id: b\nexperience_text: more\nrequest: sum\n")
+        session.ask("sum again")
+
+    asked = [str(one) for one in model.calls]
+    assert "good lesson" in asked[0]
+    assert not [one for one in asked if "CANARY" in one]

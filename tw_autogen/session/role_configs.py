@@ -252,9 +252,11 @@ class Models:
             ConfigError: it is reached over a link that a stranger may have made; as files in it are when they are read.
         """
         named = getattr(self._read.read("recall", RecallSettings), key)
-        if named and self._read.folder_of(f"recall.{key}") is None:
+        of_folder = self._read.folder_of(f"recall.{key}") is not None
+        if named and not of_folder:
             named_folder(named, distrusted=self._distrusted)
-        return Path(os.path.abspath(named)) if named else None
+        # a link of a trusted folder is followed as it was when the session began
+        return Path(os.path.realpath(named) if of_folder else os.path.abspath(named)) if named else None
 
     def pick(self, config: RoleConfig, name: str = "") -> ChatModel:
         """Return a role's model.
