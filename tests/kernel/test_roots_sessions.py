@@ -72,6 +72,13 @@ def test_code_renames_and_gets_no_sessions_of_roots_and_works_beside_them(folder
             (pytest.skip if level == "landlock" else pytest.fail)(str(error))
         with SafeFolder(folder) as opened:
             read = [opened.read_file(f"{inner}{name}", limit_bytes=9) for name in ("made.csv", "linked.csv")]
+            for name in (".tw", ".tw/sessions/s"):
+                with pytest.raises(PermissionError, match="root's, in a folder where code works"):
+                    opened.open_folder(f"{inner}{name}")
+            with pytest.raises(PermissionError, match="root's, in a folder where code works"):
+                opened.open_file(f"{inner}.tw/sessions/s/events.jsonl")
+        with SafeFolder(journal.parent) as opened:  # by the host's own path
+            assert opened.read_file("events.jsonl", limit_bytes=9) == b"CANARY"
         modes = ("a",) if level == "landlock" else ("r", "a")  # there code may be able to read what is closed
         first = kernel.execute(TRIES.format(inner=inner, modes=modes), seconds=SECONDS)
         kernel.restart()
@@ -110,6 +117,21 @@ def test_the_host_removes_no_sessions_for_code_that_moves_their_folder(folder, n
         kernel.execute("x = 1", seconds=SECONDS)
 
     assert said.ok, said.error
+    assert [one.read_text() for one in folder.rglob("events.jsonl")] == ["CANARY"]
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root's kernels are other users")
+def test_a_journal_that_is_begun_anew_removes_no_folder_that_code_has_put_in_its_place(folder):
+    session_in(folder / "sub")
+    with LocalKernel(folder, settings=KernelSettings(sandbox="namespaces", warm=0)) as kernel:
+        moved = kernel.execute(
+            "import os\nos.makedirs('.checkpoint')\nos.rename('sub', '.checkpoint/cells.jsonl')", seconds=SECONDS
+        )
+    settings = KernelSettings(sandbox="namespaces", warm=0, checkpoint_seconds=30)
+    with LocalKernel(folder, settings=settings) as kernel:
+        kernel.execute("1", seconds=SECONDS)
+
+    assert moved.ok, moved.error
     assert [one.read_text() for one in folder.rglob("events.jsonl")] == ["CANARY"]
 
 

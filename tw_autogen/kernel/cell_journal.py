@@ -158,7 +158,7 @@ class CellJournal:
             with hidden_folder(folder, FOLDER) as hidden:
                 for name in (_NAME, PurePath(_COPY).name, f"{PurePath(_COPY).name}.part"):
                     with contextlib.suppress(OSError):
-                        hidden.remove_tree(name, seconds=_REMOVAL_SECONDS)
+                        hidden.remove(name)
                 others = any(hidden.walk(enter=lambda name: False))
             if not others:
                 folder.remove_tree(FOLDER, seconds=_REMOVAL_SECONDS)

@@ -14,6 +14,7 @@ from pathlib import Path
 from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
 from tw_autogen.safe_folder.directory_calls import PATH_MAX, At
+from tw_autogen.safe_folder.link_walk import walk_links
 
 KERNEL_FOLDERS: set[Path] = set()
 """The folders of all kernels that this process has had, and what these could write to: code may have made links."""
@@ -184,3 +185,16 @@ def _close_unused() -> None:
 
 def _removed(at: int) -> bool:
     return os.fstat(at).st_nlink == 0
+
+
+def over_no_link_of_code(path: Path | str) -> tuple[Path | str, bool]:
+    """Return where a path leads and True, if that is a folder of code's by another name; else the path and False.
+
+    Raises:
+        PermissionError: it leads over a link in such a folder, which code may have made.
+    """
+    way = walk_links(path)
+    if link := next(filter(is_of_code, way.links), ""):
+        raise PermissionError(errno.EPERM, f"{link} is a link, which code may have made", os.fspath(path))
+    of_code = bool(way.links) and is_of_code(way.target)
+    return (way.target, True) if of_code else (path, False)

@@ -23,8 +23,8 @@ from tw_autogen.safe_folder.held_folder import (
     held_above,
     innermost_held_folder,
     is_of_code,
+    over_no_link_of_code,
 )
-from tw_autogen.safe_folder.link_walk import walk_links
 from tw_autogen.session_layout import FILES, JOURNAL
 
 _HOLE_BYTES = 1 << 16  # a run of zeros as long as this is left out of a copy
@@ -84,13 +84,15 @@ class SafeFolder(Closing):
         OSError: there is no such directory.
     """
 
+    _named_by_code = True
+
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self._at: At = _CLOSED
         of_code = directory_calls.BY_DESCRIPTOR and is_of_code(path)
         held = held_above(path)
         if held is None and not of_code and KERNEL_FOLDERS and directory_calls.BY_DESCRIPTOR:
-            path, of_code = _over_no_link_of_code(path)
+            path, of_code = over_no_link_of_code(path)
         if held is None and of_code and (full := os.path.abspath(path)) != os.sep:
             try:
                 self._at = SafeFolder.without_links(full)._at
@@ -103,10 +105,11 @@ class SafeFolder(Closing):
             self._at = directory_calls.UntrustedDirFd(found) if of_code else found
             if below:
                 try:
+                    self._named_by_code = False
                     inner = self.open_folder(below)
                 finally:
                     self.close()
-                self._at = inner._at
+                self._at, self._named_by_code = inner._at, True
             return
         try:
             self._at = directory_calls.open_folder(None, os.fspath(path))
@@ -184,6 +187,7 @@ class SafeFolder(Closing):
             return self._opened(self.path, directory_calls.open_folder(self._at, "."))
         with self._parent(name) as (at, last):
             try:
+                self._refuse_kept(at, last)
                 inner = (directory_calls.open_on_same_mount if same_mount else directory_calls.open_folder)(at, last)
             except OSError as error:
                 raise directory_calls.explained(error, name) from None
@@ -501,6 +505,11 @@ class SafeFolder(Closing):
                     directory_calls.unlink(at, part)
                 raise
 
+    def _refuse_kept(self, at: At, name: str) -> None:
+        """Refuse sessions of root's where code may have said the name; not on the way of the host's own path."""
+        if self._named_by_code and isinstance(self._at, directory_calls.UntrustedDirFd):
+            directory_calls.refuse_kept(at, name)
+
     def _full(self) -> str:
         """Return the folder's absolute path where `UntrustedDirFd` counts: where the host is root; else nothing."""
         return os.path.abspath(self.path) if directory_calls.BY_DESCRIPTOR and os.geteuid() == 0 else ""
@@ -522,6 +531,7 @@ class SafeFolder(Closing):
         try:
             for part in above:
                 try:
+                    self._refuse_kept(at, part)
                     inner = open_inner(at, part)
                 except OSError as error:
                     raise directory_calls.explained(error, name, part) from None
@@ -560,19 +570,6 @@ def remove_folder(path: Path | str) -> None:
         with SafeFolder(path) as folder, contextlib.suppress(OSError):
             folder.clear()
         os.rmdir(path)
-
-
-def _over_no_link_of_code(path: Path | str) -> tuple[Path | str, bool]:
-    """Return where a path leads and True, if that is a folder of code's by another name; else the path and False.
-
-    Raises:
-        PermissionError: it leads over a link in such a folder, which code may have made.
-    """
-    way = walk_links(path)
-    if link := next(filter(is_of_code, way.links), ""):
-        raise PermissionError(errno.EPERM, f"{link} is a link, which code may have made", os.fspath(path))
-    of_code = bool(way.links) and is_of_code(way.target)
-    return (way.target, True) if of_code else (path, False)
 
 
 def _components(name: str) -> tuple[str, ...]:
