@@ -351,7 +351,7 @@ class Settings:
         """Settings of roles that count and stand in the file of a folder that the user has named or trusts."""
         for name, found in self._roles.items():
             for key, setting in found.items():
-                if setting.file is not None and not setting.passed_over:
+                if setting.file is not None:
                     yield FolderSetting(f"{ROLE_SECTION}.{name}.{key}", setting)
 
     def of_role(self, name: str, known: Iterable[str]) -> Mapping[str, Setting]:

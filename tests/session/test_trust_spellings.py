@@ -556,3 +556,21 @@ def test_an_empty_folder_below_what_others_may_write_is_a_project_of_its_own(her
         )
 
     assert (tmp_path / "ran").read_text() == "{}1\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="makes links")
+def test_a_roles_folder_elsewhere_is_shown_in_taskweavers_file_too_and_a_link_out_ends_the_trust(here, tmp_path):
+    (tmp_path / "private").mkdir()
+    config = {"llm.api_base": "http://127.0.0.1:1", "session.roles": ["planner", "manual_reader"]}
+    write(here, **{"taskweaver_config.json": {**config, "manual_reader.folder": str(tmp_path / "private")}})
+
+    shown = {want.name: want.does for want in review_folder(project=here).wants}
+    assert str(tmp_path / "private") in shown["role.manual_reader.folder"]
+
+    write(here, **{"taskweaver_config.json": {**config, "manual_reader.folder": "manuals"}, "manuals/a.md": ""})
+    review = review_folder(project=here)
+    assert review.remember(review.sha256()) == ""
+    assert review_folder(project=here).files_if_trusted()
+    (here / "manuals").rename(here / "old")
+    (here / "manuals").symlink_to(tmp_path / "private")
+    assert not review_folder(project=here).files_if_trusted()
