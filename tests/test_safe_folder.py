@@ -35,6 +35,7 @@ from tw_autogen.recall.documents import DocumentIndex
 from tw_autogen.safe_folder import (
     KERNEL_USERS,
     SafeFolder,
+    directory_calls,
     open_or_make_folder,
     read_unlinked,
     remove_folder,
@@ -996,3 +997,21 @@ def test_a_file_whose_number_was_a_folders_gets_no_mode_of_it(inside):
     ownership.release(inside, USERS[1])
 
     assert stat.S_IMODE((inside / "now").stat().st_mode) & 0o022 == 0
+
+
+@root_only
+def test_a_folder_that_takes_the_place_of_a_new_one_is_given_to_nobody(inside, monkeypatch):
+    (inside / "theirs" / "sub").mkdir(parents=True)
+    make = directory_calls.make_folder
+
+    def exchanged(at, name):
+        make(at, name)
+        os.rename(inside / "new", inside / "other")
+        os.rename(inside / "theirs", inside / "new")
+
+    monkeypatch.setattr(directory_calls, "make_folder", exchanged)
+    with SafeFolder(inside) as folder, pytest.raises(PermissionError, match="another one than was made"):
+        folder.make_folder("new", owner=USERS[1], mode=0o777)
+
+    about = (inside / "new").stat()
+    assert (about.st_uid, stat.S_IMODE(about.st_mode) & 0o022) == (0, 0)

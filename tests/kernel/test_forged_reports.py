@@ -23,8 +23,10 @@ import json
 from IPython import get_ipython
 session = get_ipython().kernel.session
 open("a.txt", "w").close()
+open(".hidden", "w").close()
 report = {{
-    "artifacts": [["n", "txt", "a.txt", "p" * 100_000]] * 200, "logs": [["info", "t", "m" * 1000]] * 10_000,
+    "artifacts": [["n", "txt", "a.txt", "p" * 100_000], ["h", "txt", ".hidden", ""]] * 200,
+    "logs": [["info", "t", "m" * 1000]] * 10_000,
     "variables": [["v", "int", "s" * 1000]] * 10_000, "rollback": [["n" * 1000, "w"]] * 10_000,
     "error": "e" * 5_000_000,
 }}
@@ -88,6 +90,7 @@ def test_all_of_a_forged_report_is_bounded(short):
     ran = short.execute(REPORT, seconds=SECONDS)
 
     assert len(ran.artifacts) <= KernelSettings.max_artifacts
+    assert {one.path.name for one in ran.artifacts} == {"a.txt"}
     for rows in (ran.artifacts, ran.logs, ran.variables):
         assert rows
         assert sum(len(str(one)) for one in rows) < 3 << 20

@@ -17,7 +17,7 @@ from tw_autogen.events import HooksMade, SessionClosed
 from tw_autogen.kernel import Artifact, Execution, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.safe_folder import SafeFolder, is_protected
-from tw_autogen.session import Answer, AnswerFiles, Session
+from tw_autogen.session import Answer, AnswerFiles, Session, answer_files
 from tw_autogen.session.answer_files import save_files
 from tw_autogen.session.export import export_session
 from tw_autogen.session.notebook_export import write_notebook
@@ -159,10 +159,11 @@ def test_a_named_file_of_another_kind_is_said_not_to_be_saved(made, target):
         ("changed", "chart (2).png", {"chart.png": "mine", "chart (2).png": "red"}),
         ("replaced", "chart (2).png", {"chart.png": "blue", "chart (2).png": "red"}),
         ("removed", "chart.png", {"chart.png": "red"}),
+        ("changed meanwhile", "chart (2).png", {"chart.png": "mine", "chart (2).png": "red"}),
     ],
 )
 @pytest.mark.parametrize("turn", ["this answer", "earlier"])
-def test_a_copied_file_that_code_changed_again_replaces_its_copy(users, name, holds, turn, made, target):
+def test_a_copied_file_that_code_changed_again_replaces_its_copy(users, name, holds, turn, made, target, monkeypatch):
     landing = AnswerFiles(target)
     first = made("chart.png", text="blue")
     assert [one.path for one in landing.land(first, "save it as chart.png")] == [target / "chart.png"]
@@ -176,6 +177,15 @@ def test_a_copied_file_that_code_changed_again_replaces_its_copy(users, name, ho
     changed = made("chart.png", "scratch.csv", text="red")
     os.utime(changed[0].path, ns=(1, 1))
 
+    copy = answer_files._copy
+
+    def copied_slowly(given, folder, name, size):
+        copy(given, folder, name, size)
+        if name.endswith(".part"):
+            (target / "chart.png").write_text("mine", encoding="utf-8")
+
+    if users == "changed meanwhile":
+        monkeypatch.setattr(answer_files, "_copy", copied_slowly)
     given = (changed, ()) if turn == "this answer" else ([], first)
     saved = landing.land(given[0], "make it red", earlier=given[1])
 

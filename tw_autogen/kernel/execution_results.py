@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from tw_autogen.kernel.guest.output_capture import MARK_CHARS, clip
@@ -158,6 +158,8 @@ def _artifacts(report: dict[str, Any], folder: Path, most: int) -> Iterator[Arti
         return
     with SafeFolder(folder) as opened:
         for name, kind, relative, preview in found:
+            if any(part.startswith(".") for part in PurePath(relative).parts):
+                continue  # hidden, as what the host keeps there
             with contextlib.suppress(OSError):
                 opened.open_file(relative).close()
                 yield Artifact(name, kind, folder / relative, preview)

@@ -375,7 +375,7 @@ def set_up_folder(at: At, name: str, *, mode: int | None, owner: int) -> None:
         owner: The user and group that it is given to; 0: nobody.
 
     Raises:
-        PermissionError: it is another user's.
+        PermissionError: it is another user's; or not empty, and so not the one that was made.
         OSError: it is no directory, or a link; or something is mounted there.
     """
     if not BY_DESCRIPTOR:
@@ -383,14 +383,23 @@ def set_up_folder(at: At, name: str, *, mode: int | None, owner: int) -> None:
     found = int(open_on_same_mount(at, name))
     place: Any = f"/proc/self/fd/{found}" if _PATH else found  # a descriptor of O_PATH takes no fchmod
     try:
-        if os.fstat(found).st_uid != os.geteuid():
-            raise PermissionError(errno.EPERM, "another user's", name)
+        if os.fstat(found).st_uid != os.geteuid() or (owner and not _is_empty(found)):  # code may have exchanged it
+            raise PermissionError(errno.EPERM, "another one than was made", name)
         if mode is not None:
             os.chmod(place, mode)
         if owner:
             os.chown(place, owner, owner)
     finally:
         os.close(found)
+
+
+def _is_empty(at: int) -> bool:
+    inner = os.open(".", os.O_RDONLY | _DIRECTORY, dir_fd=at)
+    try:
+        with os.scandir(inner) as entries:
+            return next(entries, None) is None
+    finally:
+        os.close(inner)
 
 
 def unlink(at: At, name: str) -> None:

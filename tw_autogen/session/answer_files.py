@@ -302,8 +302,11 @@ def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Cop
             if done is not None and old and _copy_stamp(target, done.path) == done.stamp:
                 part = str(PurePosixPath(old).with_name(f".{secrets.token_hex(8)}.part"))
                 _copy(given, target, part, left)
-                target.move(part, old)
-                return Saved(source, done.path)
+                if _copy_stamp(target, done.path) == done.stamp:
+                    target.move(part, old)
+                    return Saved(source, done.path)
+                target.remove(part)  # the user has written there meanwhile
+                given.seek(0)
             if len(parts) > 1:
                 target.make_folder("/".join(parts[:-1]), parents=True)
             for number in range(1, _MOST_OF_A_NAME):
