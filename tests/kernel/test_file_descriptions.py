@@ -73,6 +73,7 @@ def rows(text, count):
     return text + "".join(f"{at},{at % 7}\n" for at in range(count))
 
 
+UMLAUTS = "name,v\nMüller,1\nJäger,2\nGroß,3\nBjörk,4\nÅse,5\n"
 DAYS = [str(datetime.date(2000, 1, 1) + datetime.timedelta(days=one)) for one in range(3000)]
 TABLE = {  # fmt: off
     # name: (file name, content, what is said, what is not said)
@@ -240,6 +241,22 @@ TABLE = {  # fmt: off
     "comments": ("a.csv", "# made on Monday\na,b\n1,2\n", ["header in line 2", "skiprows=1"], []),
     "German": ("a.csv", GERMAN, ["sep=';', decimal=',', thousands='.'", "'Umsatz': float, 99,90 … 1.234,50"], []),
     "Windows letters": ("a.csv", GERMAN.encode("cp1252"), ["encoding='cp1252'", "Köln"], []),
+    "a late letter behind letters of UTF-8": (
+        "a.csv", UMLAUTS.encode() + b"x,1\n" * 2_250_000 + "Renée,6\n".encode("cp1252"),
+        ["utf-8 with bytes that are not in 1 place", "encoding_errors='replace'", "'Müller'"], ["cp1252"],
+    ),
+    "late lines of Windows behind letters of UTF-8": (
+        "a.csv", UMLAUTS.encode() + b"x,1\n" * 300_000 + "Renée,6\n".encode("cp1252") * 20,
+        ["utf-8 with bytes that are not in 20 places", "'Müller'"], ["cp1252"],
+    ),
+    "late lines of Japanese": (
+        "a.csv", b"name,v\n" + b"x,1\n" * 300_000 + "東京都港区,1\n大阪府北区,2\n".encode("cp932") * 20,
+        ["encoding='cp932'"], ["cp1252"],
+    ),
+    "wrong bytes behind a mark of UTF-8": (
+        "a.csv", UMLAUTS.encode("utf-8-sig") + "Renée,6\n".encode("cp1252"),
+        ["utf-8-sig with bytes that are not in 1 place", "encoding='utf-8-sig', encoding_errors='replace'"], [],
+    ),
     "a late letter": ("a.csv", b"name\n" + b"x\n" * 600_000 + "Köln\n".encode("cp1252"), ["encoding='cp1252'"], []),
     "UTF-16": ("a.csv", GERMAN.encode("utf-16"), ["encoding='utf-16'", "Köln"], []),
     "Mac letters": (
