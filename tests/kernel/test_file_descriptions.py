@@ -561,15 +561,23 @@ TABLE = {  # fmt: off
     "seconds since 1970": (
         "a.csv",
         "id,dt,n\n" + "".join(f"{1437730851 + at},{1437730851 + at},5\n" for at in range(300)),
-        ["'dt': int, 1437730851 … 1437731150, all different, as seconds since 1970: 2015-07-24 09:40:51 …",
+        ["'dt': int, 1437730851 … 1437731150, all different, which may be seconds since 1970: 2015-07-24 09:40:51 …",
          "'id': int, 1437730851 … 1437731150, all different\n"],
         [],
     ),
     "milliseconds since 1970": (
         "a.csv",
         "event_time,n\n" + "".join(f"{1437730851000 + at},5\n" for at in range(300)),
-        ["as milliseconds since 1970: 2015-07-24 09:40:51 … 2015-07-24 09:40:51 UTC"],
+        ["which may be milliseconds since 1970: 2015-07-24 09:40:51 … 2015-07-24 09:40:51 UTC"],
         [],
+    ),
+    "names of times": (
+        "a.csv",
+        "timestampMs,startTime,unix_s,mtime,lifetime_cents,times,sentiment,runtime_id\n"
+        + f"1437730851000,{','.join(['1437730851'] * 7)}\n" * 2,
+        [f"'{one}': int, always 1437730851, which may be seconds since" for one in ("startTime", "unix_s", "mtime")]
+        + ["'timestampMs': int, always 1437730851000, which may be milliseconds since 1970"],
+        [f"'{one}': int, always 1437730851, " for one in ("lifetime_cents", "times", "sentiment", "runtime_id")],
     ),
     "Indian thousands": (
         "a.csv",
@@ -614,6 +622,18 @@ TABLE = {  # fmt: off
     "last days without values, and a note": (
         "a.csv", "day,n,m\n2024-01-01,5,1\n2024-01-02,6,2\n2024-01-03,,\n2024-01-04,,\nSource: us,,\nall made up,,\n",
         ["4 rows x 3", "2024-01-01 … 2024-01-04", "2 lines below its rows", "| Source: us,,", "nrows=4"], [],
+    ),
+    "a last record with a long first value only": (
+        "a.csv", "title,year,x\nA,2001,1\nB,2002,2\nC,2003,3\nThe long winding road to the sea again,,\n",
+        ["4 rows x 3", "'year': int, 2001 … 2003, all different, 1 missing"], ["below its rows", "nrows"],
+    ),
+    "a sentence below a table": (
+        "a.csv", "title,year,x\nA,2001,1\nB,2002,2\nThe office itself has counted all films.,,\n",
+        ["2 rows x 3", "1 line below its rows, no rows of it:", "nrows=2"], [],
+    ),
+    "a last record, or a note, with a first value only after an empty line": (
+        "a.csv", "name,score,grade\nAnn,5,A\nBob,6,B\n\nCid,,\n",
+        ["1 line below its rows, which may be no rows of it:", "| Cid,,"], [],
     ),
     "keys that look like notes": (
         "a.csv", "key,n,m\nA: x,1,2\nB: y,3,4\nC: z,,\n", ["3 rows x 3 columns"], ["below its rows"],
@@ -705,6 +725,39 @@ TABLE = {  # fmt: off
     "points between thousands alone, beside numbers below 1000": (
         "a.csv", "town, state;n\nA;1.613\nB;2.003\nC;12.221\nD;2.279\nE;1.142\nF;949\n",
         ["'n': int, 949 … 12.221", "sep=';', decimal=',', thousands='.'"], ["not certain"],
+    ),
+    "infinite numbers in words": (
+        "a.csv", "a\nInfinity\n1\n-Infinity\n", ["'a': float, -Infinity … Infinity"], ["text"],
+    ),
+    "points that may stand in front of decimals, beside decimal commas": (
+        "a.csv", "lat;a;b\n48.137;1,5;2,5\n48.139;2,5;3,5\n52.520;3,5;4,5\n",
+        ["points in 'lat' may stand in front of decimals, which is not certain"], ["'a' may", "'b' may"],
+    ),
+    "commas that may stand in front of decimals, beside decimal points": (
+        "a.csv", "lat;a;b\n48,137;1.5;2.5\n48,139;2.5;3.5\n52,520;3.5;4.5\n",
+        ["commas in 'lat' may stand in front of decimals, which is not certain"], [],
+    ),
+    "points between thousands, as another column shows": (
+        "a.csv", "n;m\n48.137;2.585,05\n48.139;3,5\n", ["thousands='.'"], ["not certain"],
+    ),
+    "euros in one column": (
+        "a.csv", "price\n€1.234,50\n€99,00\n€5,10\n", ["3 with a currency ('€5,10', '€1.234,50')", "sep='\\t'"],
+        ["index", "zeros"],
+    ),
+    "euros behind numbers in one column": (
+        "a.csv", "price\n5,10 €\n6,20 €\n", ["2 with a currency ('5,10 €', '6,20 €')", "sep='\\t'"], ["index"],
+    ),
+    "decimal commas in one column": (
+        "a.csv", "n\n48,1\n-52,5\n", ["'n': float, -52,5 … 48,1", "sep='\\t', decimal=','"], ["index"],
+    ),
+    "commas of texts in one column": (
+        "a.csv", "town\nNew York, NY\nBoston, MA\n", ["'New York, NY', 'Boston, MA'", "sep='\\t'"], ["index"],
+    ),
+    "numbers of rows before one column": (
+        "a.csv", "x\n1,5\n2,6\n3,5\n", ["'x': int", "'1', '2', … begin its rows without a name"], ["decimal"],
+    ),
+    "quoted names of rows before one column": (
+        "a.csv", '"x"\n"3",5\n"7",6\n', ["'x': int, 5 … 6", "'3', '7', … begin its rows without a name"], ["decimal"],
     ),
     "commas that may stand between thousands": (
         "a.csv", "town|n\nA|1,502\nB|31,191\nC|0\n",
