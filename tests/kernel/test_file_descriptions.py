@@ -455,6 +455,10 @@ TABLE = {  # fmt: off
     "a row without its first value, but with others": (
         "a.csv", "day,k,pct\n2024-01-01,a,0.1\n2024-02-01,b,0.2\n,c,0.3\n", [], ["total"],
     ),
+    "a last row without a label below labelled ones": (
+        "a.csv", "cat,item,v\nA,x,1\nA,y,2\nA,Subtotal,3\nB,x,4\nB,y,5\nB,Subtotal,9\n,,12\n",
+        ["2 rows with 'Subtotal' in 'item' are totals: 'v' is the sum of other rows"], ["3 rows with"],
+    ),
     "totals by group and year": (
         "a.csv",
         "land,year,sex,n\nA,2000,all,9\nA,2001,all,11\nA,2000,m,4\nA,2001,m,5\nA,2000,f,5\nA,2001,f,6\n",

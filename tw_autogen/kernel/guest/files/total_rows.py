@@ -33,10 +33,10 @@ def total_notes(
 ) -> list[str]:
     """Return a note for each text column that marks rows whose numbers are the sums of other rows.
 
-    A row is marked by a label such as `Total`, or by the only empty first cell if it is the last one. Rows of
-    totals and of totals of these totals are recognized together, also if their labels stand in several columns.
-    Rows are said to be totals if their labels say that and no more, and all of their numbers that are no keys, such
-    as a year, are sums; else it is said that they may be totals.
+    A row is marked by a label such as `Total`; in a table without labels, by the only empty first cell if it is the
+    last one. Rows of totals and of totals of these totals are recognized together, also if their labels stand in
+    several columns. Rows are said to be totals if their labels say that and no more, and all of their numbers that are
+    no keys, such as a year, are sums; else it is said that they may be totals.
 
     Args:
         names: The header, length m.
@@ -50,7 +50,7 @@ def total_notes(
         if labels:
             labelled[at] = [number for number, row in enumerate(rows) if _cell(row, at) in labels]
     unnamed = [number for number, row in enumerate(rows) if row[:1] == [""]]
-    if 0 not in labelled and unnamed == [len(rows) - 1]:
+    if not labelled and unnamed == [len(rows) - 1]:
         labelled[0] = unnamed
     together = sorted({number for marked in labelled.values() for number in marked})
     if len(labelled) > 1 and (said := _note(names, rows, list(labelled), together, decimal, thousands)):
