@@ -74,7 +74,7 @@ class AnomalyDetection(Plugin):
         values = marked[value_col_name]
         mean, limit = values.mean(), sigmas * values.std()
         description = (
-            f"{len(found)} of {len(marked)} values of {value_col_name!r} are anomalies: further than {sigmas:g} "
+            f"{len(found)} of {values.count()} values of {value_col_name!r} are anomalies: further than {sigmas:g} "
             f"standard deviations ({values.std():.6g} each) from the mean {mean:.6g}, so outside "
             f"[{mean - limit:.6g}, {mean + limit:.6g}]."
         )

@@ -73,6 +73,7 @@ def rows(text, count):
     return text + "".join(f"{at},{at % 7}\n" for at in range(count))
 
 
+UMLAUTS = "name,v\nMüller,1\nJäger,2\nGroß,3\nBjörk,4\nÅse,5\n"
 DAYS = [str(datetime.date(2000, 1, 1) + datetime.timedelta(days=one)) for one in range(3000)]
 TABLE = {  # fmt: off
     # name: (file name, content, what is said, what is not said)
@@ -240,6 +241,22 @@ TABLE = {  # fmt: off
     "comments": ("a.csv", "# made on Monday\na,b\n1,2\n", ["header in line 2", "skiprows=1"], []),
     "German": ("a.csv", GERMAN, ["sep=';', decimal=',', thousands='.'", "'Umsatz': float, 99,90 … 1.234,50"], []),
     "Windows letters": ("a.csv", GERMAN.encode("cp1252"), ["encoding='cp1252'", "Köln"], []),
+    "a late letter behind letters of UTF-8": (
+        "a.csv", UMLAUTS.encode() + b"x,1\n" * 2_250_000 + "Renée,6\n".encode("cp1252"),
+        ["utf-8 with bytes that are not in 1 place", "encoding_errors='replace'", "'Müller'"], ["cp1252"],
+    ),
+    "late lines of Windows behind letters of UTF-8": (
+        "a.csv", UMLAUTS.encode() + b"x,1\n" * 300_000 + "Renée,6\n".encode("cp1252") * 20,
+        ["utf-8 with bytes that are not in 20 places", "'Müller'"], ["cp1252"],
+    ),
+    "late lines of Japanese": (
+        "a.csv", b"name,v\n" + b"x,1\n" * 300_000 + "東京都港区,1\n大阪府北区,2\n".encode("cp932") * 20,
+        ["encoding='cp932'"], ["cp1252"],
+    ),
+    "wrong bytes behind a mark of UTF-8": (
+        "a.csv", UMLAUTS.encode("utf-8-sig") + "Renée,6\n".encode("cp1252"),
+        ["utf-8-sig with bytes that are not in 1 place", "encoding='utf-8-sig', encoding_errors='replace'"], [],
+    ),
     "a late letter": ("a.csv", b"name\n" + b"x\n" * 600_000 + "Köln\n".encode("cp1252"), ["encoding='cp1252'"], []),
     "UTF-16": ("a.csv", GERMAN.encode("utf-16"), ["encoding='utf-16'", "Köln"], []),
     "Mac letters": (
@@ -406,10 +423,51 @@ TABLE = {  # fmt: off
     "subtotals": (
         "a.csv",
         "x,n\nA,1\nB,2\nTotal North,3\nC,5\nD,6\nTotal South,11\nGrand total,14\n",
-        ["3 rows with 'Grand total', 'Total North', 'Total South' in 'x' are totals"],
-        [],
+        ["3 rows with 'Grand total', 'Total North', 'Total South' in 'x' may be totals: 'n' is the sum of other rows"],
+        ["is not"],
     ),
-    "a total without a label": ("a.csv", "x,n\nA,1\nB,2\n,3\n", ["the last row is a total, 'n' the sum"], []),
+    "a total without a label": ("a.csv", "x,n\nA,1\nB,2\n,3\n", ["the last row may be a total ('n' is the sum"], []),
+    "totals of their own rows alone": (
+        "a.csv", "x,n\na,1\nb,2\nTotal,4\nc,4\nd,5\nTotal,8\n", [], ["total", "sum"],
+    ),
+    "a total of totals that are none": (
+        "a.csv", "x,n\na,100\nb,200\nSubtotal,310\nc,400\nd,500\nSubtotal,890\nTotal,1200\n", [], [" total", "the sum"],
+    ),
+    "a total of which one column is no sum": (
+        "a.csv", "x,jan,feb\na,10,1\nb,20,2\nTotal,30,999\n",
+        ["the last row may be a total ('jan' is the sum of the others, 'feb' is not): Total,30,999"], ["is a total"],
+    ),
+    "a total that is lost by rounding": (
+        "a.csv", "x,n\nNorth,1000.00\nSouth,2000.00\nTotal,2997.50\n",
+        ["the last row may be a total ('n' is nearly the sum of the others)"], ["is a total"],
+    ),
+    "a total of decimals": ("a.csv", "x,n\na,0.1\nb,0.2\nc,0.3\nTotal,0.6\n", ["the last row is a total, 'n' the"], []),
+    "a name that may be a total": (
+        "a.csv", "x,n\nNorth,100\nSouth,200\nAll Saints,300\n", ["row may be a total ('n' is the sum"], ["is a total"],
+    ),
+    "a company of that name": (
+        "a.csv", "company,barrels,staff\nTotal,10,7\nShell,4,90\nBP,6,50\n",
+        ["the first row may be a total ('barrels' is the sum of the others, 'staff' is not)"], ["is a total"],
+    ),
+    "a row without its first value, of which one number is a sum": (
+        "a.csv", "day,n,k,pct\n2024-01-01,1,a,0.1\n2024-02-01,2,b,0.2\n,9,,0.3\n", [], ["total"],
+    ),
+    "a row without its first value, but with others": (
+        "a.csv", "day,k,pct\n2024-01-01,a,0.1\n2024-02-01,b,0.2\n,c,0.3\n", [], ["total"],
+    ),
+    "a last row without a label below labelled ones": (
+        "a.csv", "cat,item,v\nA,x,1\nA,y,2\nA,Subtotal,3\nB,x,4\nB,y,5\nB,Subtotal,9\n,,12\n",
+        ["2 rows with 'Subtotal' in 'item' are totals: 'v' is the sum of other rows"], ["3 rows with"],
+    ),
+    "totals by group and year": (
+        "a.csv",
+        "land,year,sex,n\nA,2000,all,9\nA,2001,all,11\nA,2000,m,4\nA,2001,m,5\nA,2000,f,5\nA,2001,f,6\n",
+        ["2 rows with 'all' in 'sex' are totals: 'n' is the sum of other rows"], ["is not", "may be"],
+    ),
+    "totals of two kinds of groups": (
+        "a.csv", "g,s,n\nAll,All,10\nAll,m,4\nAll,f,6\na,All,3\na,m,1\na,f,2\nb,All,7\nb,m,3\nb,f,4\n",
+        ["3 rows with 'All' in 'g' are totals", "3 rows with 'All' in 's' are totals"], ["may be"],
+    ),
     "a first row of totals": ("a.csv", "x,n\nAll,3\nB,2\nC,1\n", ["the first row is a total, 'n' the sum"], []),
     "a total of one of several tables": (
         "a.csv",
@@ -507,15 +565,23 @@ TABLE = {  # fmt: off
     "seconds since 1970": (
         "a.csv",
         "id,dt,n\n" + "".join(f"{1437730851 + at},{1437730851 + at},5\n" for at in range(300)),
-        ["'dt': int, 1437730851 … 1437731150, all different, as seconds since 1970: 2015-07-24 09:40:51 …",
+        ["'dt': int, 1437730851 … 1437731150, all different, which may be seconds since 1970: 2015-07-24 09:40:51 …",
          "'id': int, 1437730851 … 1437731150, all different\n"],
         [],
     ),
     "milliseconds since 1970": (
         "a.csv",
         "event_time,n\n" + "".join(f"{1437730851000 + at},5\n" for at in range(300)),
-        ["as milliseconds since 1970: 2015-07-24 09:40:51 … 2015-07-24 09:40:51 UTC"],
+        ["which may be milliseconds since 1970: 2015-07-24 09:40:51 … 2015-07-24 09:40:51 UTC"],
         [],
+    ),
+    "names of times": (
+        "a.csv",
+        "timestampMs,startTime,unix_s,mtime,lifetime_cents,times,sentiment,runtime_id\n"
+        + f"1437730851000,{','.join(['1437730851'] * 7)}\n" * 2,
+        [f"'{one}': int, always 1437730851, which may be seconds since" for one in ("startTime", "unix_s", "mtime")]
+        + ["'timestampMs': int, always 1437730851000, which may be milliseconds since 1970"],
+        [f"'{one}': int, always 1437730851, " for one in ("lifetime_cents", "times", "sentiment", "runtime_id")],
     ),
     "Indian thousands": (
         "a.csv",
@@ -560,6 +626,18 @@ TABLE = {  # fmt: off
     "last days without values, and a note": (
         "a.csv", "day,n,m\n2024-01-01,5,1\n2024-01-02,6,2\n2024-01-03,,\n2024-01-04,,\nSource: us,,\nall made up,,\n",
         ["4 rows x 3", "2024-01-01 … 2024-01-04", "2 lines below its rows", "| Source: us,,", "nrows=4"], [],
+    ),
+    "a last record with a long first value only": (
+        "a.csv", "title,year,x\nA,2001,1\nB,2002,2\nC,2003,3\nThe long winding road to the sea again,,\n",
+        ["4 rows x 3", "'year': int, 2001 … 2003, all different, 1 missing"], ["below its rows", "nrows"],
+    ),
+    "a sentence below a table": (
+        "a.csv", "title,year,x\nA,2001,1\nB,2002,2\nThe office itself has counted all films.,,\n",
+        ["2 rows x 3", "1 line below its rows, no rows of it:", "nrows=2"], [],
+    ),
+    "a last record, or a note, with a first value only after an empty line": (
+        "a.csv", "name,score,grade\nAnn,5,A\nBob,6,B\n\nCid,,\n",
+        ["1 line below its rows, which may be no rows of it:", "| Cid,,"], [],
     ),
     "keys that look like notes": (
         "a.csv", "key,n,m\nA: x,1,2\nB: y,3,4\nC: z,,\n", ["3 rows x 3 columns"], ["below its rows"],
@@ -651,6 +729,39 @@ TABLE = {  # fmt: off
     "points between thousands alone, beside numbers below 1000": (
         "a.csv", "town, state;n\nA;1.613\nB;2.003\nC;12.221\nD;2.279\nE;1.142\nF;949\n",
         ["'n': int, 949 … 12.221", "sep=';', decimal=',', thousands='.'"], ["not certain"],
+    ),
+    "infinite numbers in words": (
+        "a.csv", "a\nInfinity\n1\n-Infinity\n", ["'a': float, -Infinity … Infinity"], ["text"],
+    ),
+    "points that may stand in front of decimals, beside decimal commas": (
+        "a.csv", "lat;a;b\n48.137;1,5;2,5\n48.139;2,5;3,5\n52.520;3,5;4,5\n",
+        ["points in 'lat' may stand in front of decimals, which is not certain"], ["'a' may", "'b' may"],
+    ),
+    "commas that may stand in front of decimals, beside decimal points": (
+        "a.csv", "lat;a;b\n48,137;1.5;2.5\n48,139;2.5;3.5\n52,520;3.5;4.5\n",
+        ["commas in 'lat' may stand in front of decimals, which is not certain"], [],
+    ),
+    "points between thousands, as another column shows": (
+        "a.csv", "n;m\n48.137;2.585,05\n48.139;3,5\n", ["thousands='.'"], ["not certain"],
+    ),
+    "euros in one column": (
+        "a.csv", "price\n€1.234,50\n€99,00\n€5,10\n", ["3 with a currency ('€5,10', '€1.234,50')", "sep='\\t'"],
+        ["index", "zeros"],
+    ),
+    "euros behind numbers in one column": (
+        "a.csv", "price\n5,10 €\n6,20 €\n", ["2 with a currency ('5,10 €', '6,20 €')", "sep='\\t'"], ["index"],
+    ),
+    "decimal commas in one column": (
+        "a.csv", "n\n48,1\n-52,5\n", ["'n': float, -52,5 … 48,1", "sep='\\t', decimal=','"], ["index"],
+    ),
+    "commas of texts in one column": (
+        "a.csv", "town\nNew York, NY\nBoston, MA\n", ["'New York, NY', 'Boston, MA'", "sep='\\t'"], ["index"],
+    ),
+    "numbers of rows before one column": (
+        "a.csv", "x\n1,5\n2,6\n3,5\n", ["'x': int", "'1', '2', … begin its rows without a name"], ["decimal"],
+    ),
+    "quoted names of rows before one column": (
+        "a.csv", '"x"\n"3",5\n"7",6\n', ["'x': int, 5 … 6", "'3', '7', … begin its rows without a name"], ["decimal"],
     ),
     "commas that may stand between thousands": (
         "a.csv", "town|n\nA|1,502\nB|31,191\nC|0\n",
@@ -1027,7 +1138,9 @@ TOTALS = (
 def test_a_total_is_known_by_its_label_and_its_sum(label, tmp_path):
     (tmp_path / "a.csv").write_text(f'x;n\nA;"1.200,5"\nB;"800"\n{label};2.000,5\n', encoding="utf-8")
 
-    assert "the last row is a total, 'n' the sum of the others" in describe(tmp_path, "a.csv")[0]["a.csv"]
+    whole = " " not in label  # beside another word it may be a name
+    said = "is a total, 'n' the sum of the others" if whole else "may be a total ('n' is the sum of the others)"
+    assert f"the last row {said}" in describe(tmp_path, "a.csv")[0]["a.csv"]
 
 
 def test_the_table_is_as_long_as_it_should_be():

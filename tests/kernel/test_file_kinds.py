@@ -126,6 +126,21 @@ TABLES = {
     "XML": ("a.xml", RECORDS.encode(), "XML <shop>, its elements './item': 5 rows x 3 columns"),
     "XML with a name space": ("a.xml", RECORDS.replace("<shop", '<shop xmlns="urn:a"').encode(), "XML <shop>"),
     "XML without a suffix": ("feed", RECORDS.encode(), "XML <shop>"),
+    "XML with values beside attributes": (
+        "a.xml",
+        b'<rates><rate currency="USD">1.0947</rate><rate currency="GBP"> 0.8612\n</rate></rates>',
+        "XML <rates>, its elements './rate': 2 rows x 2 columns",
+    ),
+    "XML with text before children": (
+        "a.xml",
+        b'<r><p id="1"><c>1</c></p><p id="2">said <c>3</c> that</p></r>',
+        "XML <r>, its elements './p': 2 rows x 3 columns",
+    ),
+    "XML with values that have the name of an attribute": (
+        "a.xml",
+        b'<r><v v="a">1</v><v v="b">2</v></r>',
+        "XML <r>, its elements './v': 2 rows x 1 columns",
+    ),
 }
 
 

@@ -57,12 +57,14 @@ def test_row_order_and_index_are_kept(detect, series):
 @pytest.mark.parametrize("dtype", ["float64", "Float64"])
 def test_a_missing_value_is_no_anomaly_and_does_not_count(detect, series, dtype):
     series["val"] = series["val"].astype(dtype)
-    plain, _ = detect(series, "ts", "val")
+    plain, counted = detect(series, "ts", "val")
     longer = series.reindex([*series.index, 70])
     longer.loc[70, "ts"] = "2025-01-01 00:00:00"
 
-    marked, _ = detect(longer, "ts", "val")
+    marked, description = detect(longer, "ts", "val")
 
+    assert description == counted
+    assert counted.startswith("2 of 62 values")
     assert marked.Is_Anomaly.tolist() == [*plain.Is_Anomaly.tolist(), False]
 
 

@@ -17,13 +17,14 @@ MISSING = frozenset(
 )
 """What `pandas.read_csv` takes for missing."""
 _PLAIN = re.compile(
-    r"[+-]?(?:\d{1,60}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,5})?|[+-]?inf", re.IGNORECASE | re.ASCII
+    r"[+-]?(?:\d{1,60}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,5})?|[+-]?inf(?:inity)?", re.IGNORECASE | re.ASCII
 )
 _EPOCH = datetime(1970, 1, 1)
 _FIRST_SECOND, _LAST_SECOND = 10**8, 4 * 10**9
 """Those of 1973 and 2096: numbers between may be times."""
 _TIME_NAME = re.compile(
-    r"(?:^|[^a-z])(?:t|ts|dt|date|time|epoch|unix|created|updated|modified|timestamp|zeit)(?:$|[^a-z])|time|datum|epoch",
+    r"(?:^|[^a-z])(?:t|ts|dt|date|time|unix|created|updated|modified|zeit)(?:$|[^a-z])"
+    r"|timestamp|datum|epoch|time$|(?-i:Time(?![a-z]))",
     re.IGNORECASE,
 )
 """Names of columns whose numbers may be times."""
@@ -286,11 +287,11 @@ def _judge_numbers(column: Column, numbers: Mapping[str, float], there: Counter[
         column.words.append(f"{grouped} with {thousands!r} between thousands")
     if integers and (unit := _epoch_unit(column)):
         first, last = (str(_EPOCH + timedelta(**{unit: one}))[:19] for one in (exact[low], exact[high]))
-        column.words.append(f"as {unit} since 1970: {first} … {last} UTC")
+        column.words.append(f"which may be {unit} since 1970: {first} … {last} UTC")
 
 
 def _epoch_unit(column: Column) -> str:
-    """Return what the numbers of a column count since 1970, as its name and their size say; empty: nothing."""
+    """Return what the numbers of a column may count since 1970, by its name and their size; empty: nothing."""
     if not _TIME_NAME.search(column.name):
         return ""
     factors = {"seconds": 1, "milliseconds": 1000}

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from .text_encoding import count_invalid_utf8, find_encoding, late_encoding
+from .text_encoding import UTF8, count_invalid_utf8, find_encoding, late_encoding
 
 _LATER_BYTES, _LATER_PLACES = 8192, 64
 """How much is looked at of each piece of a large text's rest, and how many pieces of what is not counted."""
@@ -157,9 +157,10 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
         start = file.read(most_bytes)
         more = file.read(1)
         encoding = find_encoding(start[:_PIECE])
-        if encoding == "utf-8":
+        if encoding == "utf-8" and start[:_PIECE].isascii():
             encoding = late_encoding(start)
-        broken = count_invalid_utf8(start) if encoding == "utf-8" else 0
+        ascii_only = start.isascii()
+        broken = count_invalid_utf8(start) if encoding in UTF8 else 0
         text = codecs.getincrementaldecoder(encoding)(errors="replace").decode(start)
         nuls = text.count("\0")
         controls = len(_NO_TEXT.findall(text)) if nuls else 0
@@ -182,9 +183,9 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
         while left > 0 and (piece := file.read(_PIECE)):
             later += _whole_lines(last[:_LATER_BYTES], end)
             count, left, before, last = count + piece.count(end), left - len(piece), last, piece
-            if encoding == "utf-8" and most_bytes <= _DECODED_BYTES and not piece.isascii():
-                encoding = late_encoding(piece)
-                broken += count_invalid_utf8(piece) if encoding == "utf-8" else 0
+            if encoding in UTF8 and most_bytes <= _DECODED_BYTES and not piece.isascii():
+                encoding, ascii_only = late_encoding(piece) if ascii_only else encoding, False
+                broken += count_invalid_utf8(piece) if encoding in UTF8 else 0
         more_lines, size, tail = None, os.path.getsize(path), b""
         if left > 0:
             more_lines, tail = count + (not last.rstrip(b"\0").endswith(end)), (before + last)[-_LATER_BYTES:]

@@ -21,7 +21,7 @@ _DIGIT = re.compile(r"[0-9]")
 _CODE = re.compile(r"0\d+", re.ASCII)
 _POINTED = re.compile(r"[+-]?\d*\.[\d.]*(,\d+)?", re.ASCII)
 """What pandas takes for a number once it has left out the points."""
-_LONGEST_GROUP, _LEAST_POINTS = 3, 5
+_LONGEST_GROUP, _LEAST_GROUPED = 3, {",": 1, ".": 5}
 """Of fewer numbers with points all may have three decimals by chance."""
 _SHARE = 0.9
 """So many of the values with digits of a column of numbers are numbers."""
@@ -34,7 +34,8 @@ class NumberSigns:
     Args:
         decimal: In front of decimals.
         thousands: Between groups of three digits; empty: none. Blanks of other kinds than ` ` are none for pandas.
-        doubtful: Numbers of the columns whose `decimal` may as well stand between thousands.
+        doubtful: Numbers of the columns whose `thousands` may as well stand in front of decimals; without `thousands`,
+            whose `decimal` may as well stand between these.
     """
 
     decimal: str = "."
@@ -73,18 +74,17 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
             kind.append((at, values))
     if commas and (len(commas) > len(pointed) or separator != "," and len(commas) == len(pointed)):
         decimal = ","
-    elif separator == "," or pointed or any(_are_thousands(values, ",", least=1) for _, values in either):
+    elif separator == "," or pointed or any(_are_thousands(values, ",") for _, values in either):
         decimal = "."
     else:
-        maybe = (
-            any("," in one for one in some) or _are_thousands(some, ".", least=_LEAST_POINTS) for _, some in either
-        )
+        maybe = (any("," in one for one in some) or _are_thousands(some, ".") for _, some in either)
         decimal = "," if any(maybe) else "."
     other = "." if decimal == "," else ","
-    for _, values in commas + either if decimal == "," else pointed + either:
+    certain, doubtful = commas if decimal == "," else pointed, _doubtful(either, other) if separator != "," else ()
+    for at, values in certain + either:
         fits = [one for one in values if is_number(one, decimal=decimal)]
         if any(other in one for one in fits) and (decimal == "," or len(fits) == len(values)):
-            return NumberSigns(decimal, other)
+            return NumberSigns(decimal, other, () if (at, values) in certain else doubtful)
     for sign, values in blanked:
         if all(is_number(one, decimal=decimal) for one in values):
             return NumberSigns(decimal, sign)
@@ -93,11 +93,21 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
     return NumberSigns(decimal, doubtful=tuple(at for at, values in either if all(map(is_number, values))))
 
 
-def _are_thousands(values: set[str], sign: str, *, least: int) -> bool:
-    """Return whether so many numbers with a sign before three digits stand beside plain ones all below 1000."""
+def _doubtful(columns: Sequence[tuple[int, set[str]]], thousands: str) -> tuple[int, ...]:
+    """Return the numbers of the columns whose own values don't show that a sign parts thousands."""
+    found = [(at, any(thousands in one for one in values), values) for at, values in columns]
+    return tuple(at for at, there, values in found if there and not _are_thousands(values, thousands))
+
+
+def _are_thousands(values: set[str], sign: str) -> bool:
+    """Return whether enough numbers with a sign before three digits stand beside plain ones all below 1000."""
     plain = {one.lstrip("+-") for one in values if sign not in one and is_number(one)} - {"0"}
     grouped = sum(sign in one for one in values)
-    return grouped >= least and bool(plain) and all(one.isdecimal() and len(one) <= _LONGEST_GROUP for one in plain)
+    return (
+        grouped >= _LEAST_GROUPED[sign]
+        and bool(plain)
+        and all(one.isdecimal() and len(one) <= _LONGEST_GROUP for one in plain)
+    )
 
 
 def _without_blanks(values: set[str]) -> tuple[set[str], str]:

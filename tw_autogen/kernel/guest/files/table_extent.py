@@ -29,7 +29,7 @@ _DIGIT, _DIGITS = re.compile(r"\d"), re.compile(r"\d+")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _NOTE = re.compile(r"(?=.{0,300}\s)[*†‡©¹²³(\[].|[^:]{0,40}\w:(?:\s|$)", re.DOTALL)
 _NOTE_SHARE, _NOTE_BLANKS = 10, 5
-"""A value of ten may look like a note; a longer text of six words or more is one."""
+"""A value of ten may look like a note; a longer sentence of six words or more is one."""
 
 
 def has_names(rows: Sequence[Sequence[str]]) -> bool:
@@ -335,7 +335,7 @@ def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
         end -= 1
     if width >= 3:  # rows in which only the first column is filled may be of the table
         first_values = [row[0].strip() for row in rows[1:end] if row]
-        end = next((at for at in range(end, last) if rows[at] and _is_note(rows[at][0].strip(), first_values)), last)
+        end = next((at for at in range(end, last) if rows[at] and is_note(rows[at][0].strip(), first_values)), last)
     while end > 1 and not any(map(str.strip, rows[end - 1])):
         end -= 1
     return _without_words(rows[:end], width) - 1
@@ -367,8 +367,8 @@ def _is_keyless(row: Sequence[str], width: int) -> bool:
     return 2 * len(filled) <= width and (not filled or filled[-1] == 0 or filled[0] > 0) and not _number_columns([row])
 
 
-def _is_note(text: str, values: Sequence[str]) -> bool:
-    """Return whether a text is a note, such as `Source: …`, and not one more value of its column.
+def is_note(text: str, values: Sequence[str]) -> bool:
+    """Return whether a text is a note, such as `Source: …` or a sentence, and not one more value of its column.
 
     Args:
         text: What stands below the column.
@@ -376,7 +376,8 @@ def _is_note(text: str, values: Sequence[str]) -> bool:
     """
     if _NOTE.match(text):
         return _NOTE_SHARE * sum(bool(_NOTE.match(one)) for one in values) < max(1, len(values))
-    return text.count(" ") >= _NOTE_BLANKS and len(text) > max(map(len, values), default=0)
+    sentence = text.endswith((".", "。")) and text.count(" ") >= _NOTE_BLANKS
+    return sentence and len(text) > max(map(len, values), default=0)
 
 
 def _ends_table(rows: Sequence[Sequence[str]], at: int, width: int, number_columns: set[int]) -> bool:

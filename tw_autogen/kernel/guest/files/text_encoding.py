@@ -16,6 +16,7 @@ _BOMS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 """In this order: the mark of UTF-32 begins with that of UTF-16."""
+UTF8 = ("utf-8", "utf-8-sig")
 _OTHERS = ("mac_roman", "cp1250", "cp1254", "cp850", "cp852", "iso8859_2", "cp1257")
 _WESTERN = ("cp1252", "latin-1")
 LATIN = (*_WESTERN, *_OTHERS)
@@ -42,7 +43,7 @@ _SIGNS_BEFORE_WORDS = f"{_SIGNS_IN_WORDS}\xb5“”„«»¿¡‚…\xa0§€£�
 _MICRO = re.compile(r"\xb5(?:[gmsAVFLlNWJ]|mol|Pa|Sv)(?![^\W\d])")
 _ALONE = frozenset("àéèóíöåÀÉÈÖÅ")
 """Letters that are words."""
-_MARK = re.compile(r"[^\x00-\x7f]")
+_MARK, _BYTE = re.compile(r"[^\x00-\x7f]"), re.compile(rb"[^\x00-\x7f]")
 _LATIN_BYTES, _MOST_MARKS = 200_000, 10_000
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _GUESSED_BYTES, _LEAST_GUESSED = 8192, 4
@@ -140,6 +141,8 @@ def _guessed_encoding(text: bytes) -> str:
         from charset_normalizer import from_bytes  # a kernel's own Python need not have it
     except ImportError:
         return ""
+    if (found := _BYTE.search(text)) and found.start() >= _GUESSED_BYTES // 2:
+        text = text[text.rfind(b"\n", 0, found.start()) + 1 :]
     text = text[:_GUESSED_BYTES]
     best = from_bytes(text[: text.rfind(b"\n") + 1] or text, cp_isolation=[*GUESSED, "cp1252"]).best()
     if best is None or "cp1252" in best.could_be_from_charset:
@@ -174,8 +177,10 @@ def encoding_words(encoding: str, text: str, *, broken: int = 0) -> str:
         text: The text, or its beginning.
         broken: How many places of UTF-8 are not.
     """
+    if encoding in UTF8 and broken:
+        return f", {encoding} with bytes that are not in {broken} place{'s' * (broken > 1)}"
     if encoding == "utf-8":
-        return f", utf-8 with bytes that are not in {broken} place{'s' * (broken > 1)}" if broken else ""
+        return ""
     if encoding in GUESSED:
         return f", {encoding} (guessed by its letters)"
     if encoding not in LATIN:

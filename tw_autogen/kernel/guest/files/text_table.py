@@ -10,10 +10,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .column_profile import MISSING, Column, column_lines, profile_columns, show
-from .csv_dialect import BLANKS, SEPARATORS, CsvDialect, TextStart, as_lines, pandas_names, parse_rows, parse_table
+from .csv_dialect import (
+    BLANKS,
+    NUMBER,
+    SEPARATORS,
+    CsvDialect,
+    TextStart,
+    as_lines,
+    pandas_names,
+    parse_rows,
+    parse_table,
+)
 from .number_signs import NumberSigns, code_columns, find_signs, is_number
 from .table_blocks import TableBlock, find_blocks, find_side_blocks
-from .table_extent import has_names, is_units_row, may_lack_names, rows_of_table
+from .table_extent import has_names, is_note, is_units_row, may_lack_names, rows_of_table
 from .total_rows import total_notes
 
 MOST_CELLS = 250_000
@@ -156,7 +166,8 @@ def csv_table(
     read = len(data) if below else 0
     data, empty = drop_blank_rows(data) if len(header) > 1 else (data, [])
     notes += empty
-    if named and (labels := _row_names(header, data)):
+    plain = separator == "," and '"' not in "".join(lines[1:2])  # R quotes the names of rows
+    if named and (labels := _row_names(header, data, commas=plain)):
         notes.append(f"{labels} begin its rows without a name in the header: pandas takes them for the index")
         data = [row[1:] for row in data]
     total = _total(start, len(lines) - 1 - units, share) if sampled else ""
@@ -181,9 +192,7 @@ def csv_table(
     notes += _doubtful_names(header, rows) if named else [_NO_NAMES]
     if not sampled:
         notes += total_notes(header, data, decimal=signs.decimal, thousands=signs.thousands)
-    if below:
-        notes.append(f"{len(below)} line{'s' * (len(below) > 1)} below its rows, no rows of it:")
-        notes += [f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES])]
+    notes += _below_notes(below, [row[0].strip() for row in data if row])
     if len(header) == 1 and any(any(row[1:]) for row in wide) and not any("\t" in line for line in start.lines):
         return csv_table(start, name, above, "\t", call=call, doubtful=doubtful)  # commas of texts part its lines
     columns = (0, len(header)) if wide else None  # else pandas fails, or takes the first values for an index
@@ -284,10 +293,26 @@ def _last_rows(
     return rows[:count], [row for row in rows[count:] if any(map(str.strip, row))]
 
 
-def _row_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return the first names of rows, as R's `write.table` puts them before the columns of the header; empty: none."""
+def _row_names(header: Sequence[str], rows: Sequence[Sequence[str]], *, commas: bool) -> str:
+    """Return the first names of rows, as R's `write.table` puts them before the columns of the header; empty: none.
+
+    Args:
+        header: The names of columns.
+        rows: Below it.
+        commas: Commas part its values; one that stands in each line below a single name may be part of a value.
+    """
     wider = all(len(row) == len(header) + 1 for row in rows) and any(row[-1] for row in rows)
-    return ", ".join(show(row[0]) for row in rows[:2]) + ", …" if wider else ""
+    if not wider or (commas and len(header) == 1 and _have_commas(rows)):
+        return ""
+    return ", ".join(show(row[0]) for row in rows[:2]) + ", …"
+
+
+def _have_commas(pairs: Sequence[Sequence[str]]) -> bool:
+    """Return whether what a comma parts is one value: a number but for those that R counts its rows by, or a text."""
+    if all(after[:1] == " " and not is_number(after.strip()) for _, after in pairs):
+        return True
+    counted = all(before == str(at) for at, (before, _) in enumerate(pairs, 1))
+    return not counted and all(NUMBER.fullmatch(f"{before},{after}".strip(" €$£¥")) for before, after in pairs)
 
 
 def _is_narrow(rows: Sequence[Sequence[str]]) -> bool:
@@ -308,12 +333,26 @@ def _doubtful_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> lis
     return []
 
 
+def _below_notes(below: Sequence[Sequence[str]], values: Sequence[str]) -> list[str]:
+    """Return a note on the lines below a table; some that hold only a first value, which is no note, may be rows.
+
+    Args:
+        below: Their values.
+        values: Of the table's first column.
+    """
+    if not below:
+        return []
+    may = not any(any(map(str.strip, row[1:])) or is_note(row[0].strip(), values) for row in below)
+    said = f"{len(below)} line{'s' * (len(below) > 1)} below its rows, {'which may be ' * may}no rows of it:"
+    return [said, *(f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES]))]
+
+
 def _doubtful_signs(names: Sequence[str], signs: NumberSigns) -> list[str]:
     """Return a note on columns of numbers whose points, or commas, stand before three digits, as between thousands."""
     found, kind = [repr(names[at]) for at in signs.doubtful if at < len(names)], {".": "points", ",": "commas"}
-    return [f"{kind[signs.decimal]} in {', '.join(found)} may stand between thousands, which is not certain"] * bool(
-        found
-    )
+    sign = kind.get(signs.thousands or signs.decimal, "signs")
+    other = "in front of decimals" if signs.thousands else "between thousands"
+    return [f"{sign} in {', '.join(found)} may stand {other}, which is not certain"] * bool(found)
 
 
 def _is_blank(row: Sequence[str]) -> bool:

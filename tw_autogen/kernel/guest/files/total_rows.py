@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from .column_profile import plain_number, show
 from .csv_dialect import as_lines
@@ -22,17 +24,19 @@ _LABELS = frozenset(_WORDS.split())
 _LONGEST = 40
 _LEAST_ROWS = 2
 _MOST_LABELS = 3
-_SHARE = 0.001
-"""So much of a sum may be lost by rounding."""
+_SHARE, _EXACT = 0.001, 1e-12
+"""Less than such a share of a sum is lost by rounding its numbers; of all numbers of a column by adding them."""
 
 
 def total_notes(
     names: Sequence[str], rows: Sequence[Sequence[str]], *, decimal: str = ".", thousands: str = ","
 ) -> list[str]:
-    """Return a note for each text column that marks rows whose numbers are the sums of the other rows.
+    """Return a note for each text column that marks rows whose numbers are the sums of other rows.
 
-    A row is marked by a label such as `Total`, or by the only empty first cell if it is the last one. Rows of
-    totals and of totals of these totals are recognized together, also if their labels stand in several columns.
+    A row is marked by a label such as `Total`; in a table without labels, by the only empty first cell if it is the
+    last one. Rows of totals and of totals of these totals are recognized together, also if their labels stand in
+    several columns. Rows are said to be totals if their labels say that and no more, and all of their numbers that are
+    no keys, such as a year, are sums; else it is said that they may be totals.
 
     Args:
         names: The header, length m.
@@ -40,84 +44,134 @@ def total_notes(
         decimal: Sign in front of decimals.
         thousands: Sign between groups of three digits.
     """
-    notes: list[str] = []
-    unnamed = [number for number, row in enumerate(rows) if row[:1] == [""]]
-    unsummed: dict[int, list[int]] = {}
+    labelled: dict[int, list[int]] = {}
     for at in range(len(names)):
-        labels = {one for one in {row[at] for row in rows if at < len(row)} if _is_label(one)}
-        marked = [number for number, row in enumerate(rows) if at < len(row) and row[at] in labels]
-        if at == 0 and not marked and unnamed == [len(rows) - 1]:
-            marked = unnamed
-        if marked and (said := _totals(names, rows, [at], labels, marked, decimal, thousands)):
-            notes.append(said)
-        elif labels:
-            unsummed[at] = marked
-    if not notes and len(unsummed) > 1:
-        labels = {rows[number][at] for at, marked in unsummed.items() for number in marked}
-        together = sorted({number for marked in unsummed.values() for number in marked})
-        said = _totals(names, rows, list(unsummed), labels, together, decimal, thousands)
-        notes += [said] if said else []
-    return notes
+        labels = {one for one in {_cell(row, at) for row in rows} if _is_label(one)}
+        if labels:
+            labelled[at] = [number for number, row in enumerate(rows) if _cell(row, at) in labels]
+    unnamed = [number for number, row in enumerate(rows) if row[:1] == [""]]
+    if not labelled and unnamed == [len(rows) - 1]:
+        labelled[0] = unnamed
+    together = sorted({number for marked in labelled.values() for number in marked})
+    if len(labelled) > 1 and (said := _note(names, rows, list(labelled), together, decimal, thousands)):
+        return [said]
+    notes = (_note(names, rows, [at], marked, decimal, thousands) for at, marked in labelled.items())
+    return [one for one in notes if one]
 
 
-def _totals(
+def _note(
     names: Sequence[str],
     rows: Sequence[Sequence[str]],
     places: Sequence[int],
-    labels: set[str],
     marked: Sequence[int],
     decimal: str,
     thousands: str,
 ) -> str:
-    """Return a note on marked rows that are totals; empty: a number of them is no sum, in whichever column.
+    """Return a note on marked rows that are totals, or may be; empty: in no column all of their numbers are sums.
+
+    A row without a label holds nothing but sums.
 
     Args:
         names: The header.
         rows: All of the table.
         places: Columns of the labels.
-        labels: The words that mark rows.
-        marked: Numbers of the rows.
+        marked: Numbers of the rows, in order.
         decimal: Sign in front of decimals.
         thousands: Sign between groups of three digits.
     """
     if len(rows) - len(marked) < _LEAST_ROWS:
         return ""
-    columns = (other for other in range(len(names)) if other not in places)
-    summed = next((one for one in columns if _adds_up(rows, one, set(marked), decimal, thousands)), None)
+    others, apart = [at for at in range(len(names)) if at not in places], set(marked)
+    known = {at: {_cell(row, at) for number, row in enumerate(rows) if number not in apart} for at in others}
+    keys = [at for at in others if all(_cell(rows[number], at) in known[at] for number in marked)]
+    keyed = [tuple(_cell(row, at) for at in keys) for row in rows]
+    found: dict[str, list[str]] = {"sum": [], "nearly": [], "no sum": [], "unknown": []}
+    for at in others:
+        numbers = [_number(row, at, decimal, thousands) for row in rows]
+        found["unknown" if at in keys else _judge(numbers, marked, keyed)].append(names[at])
+    labels = sorted({one for number in marked for at in places if _is_label(one := _cell(rows[number], at))})
+    if not labels and len(found["sum"]) < sum(map(bool, rows[marked[0]])):
+        return ""
     where = " and ".join(repr(names[at]) for at in places)
-    return "" if summed is None else _note(where, sorted(labels), marked, names[summed], rows)
+    return _words(rows, where, labels, marked, found) if found["sum"] or found["nearly"] else ""
+
+
+def _bare(label: str) -> str:
+    return label.strip(" :.*-–=").casefold()
 
 
 def _is_label(text: str) -> bool:
-    low = text.strip(" :.*-–=").casefold()
+    low = _bare(text)
     if not low or len(low) > _LONGEST:
         return False
     return low in _LABELS or low.partition(" ")[0] in _LABELS or low.rpartition(" ")[2] in _LABELS
 
 
+def _cell(row: Sequence[str], at: int) -> str:
+    return row[at] if at < len(row) else ""
+
+
 def _number(row: Sequence[str], at: int, decimal: str, thousands: str) -> float | None:
-    return plain_number(row[at].strip(" $€£¥"), decimal, thousands) if at < len(row) else None
+    return plain_number(_cell(row, at).strip(" $€£¥"), decimal, thousands)
 
 
-def _adds_up(rows: Sequence[Sequence[str]], column: int, marked: set[int], decimal: str, thousands: str) -> bool:
-    """Return whether the marked numbers are sums of the others; or such sums, and the sums of these."""
-    read = [_number(rows[at], column, decimal, thousands) for at in sorted(marked)]
-    totals = [one for one in read if one is not None]
-    if len(totals) < len(marked):
-        return False
-    rest = (_number(row, column, decimal, thousands) for at, row in enumerate(rows) if at not in marked)
-    others = [one for one in rest if one is not None]
-    if sum(map(bool, others)) < _LEAST_ROWS:
-        return False
-    whole = all(one == int(one) for one in [*totals, *others] if abs(one) < 1e15)
-    rounding = min(len(others) / 2, _SHARE * abs(sum(others))) if whole else _SHARE * abs(sum(others))
-    levels = (1, 2) if len(totals) > 2 else (1,)
-    return any(abs(sum(totals) - level * sum(others)) <= rounding for level in levels) and sum(others) != 0
+def _judge(numbers: Sequence[float | None], marked: Sequence[int], keys: Sequence[tuple[str, ...]]) -> str:
+    """Return whether each marked number of a column is the `sum` of others, or `nearly`; `no sum`, or `unknown`.
+
+    The only one is the sum of all others. One of several may also be the sum of those between it and the marked one
+    above it, or below it, or of those that have its keys.
+
+    Args:
+        numbers: Of the column, length n; None: no number.
+        marked: The numbers of the rows, in order.
+        keys: Other labels of each row, length n.
+    """
+    totals = {at: one for at in marked if (one := numbers[at]) is not None}
+    others = [0.0 if at in totals else one or 0.0 for at, one in enumerate(numbers)]
+    if len(totals) < len(marked) or not any(others):
+        return "unknown"
+    upto = [0.0, *itertools.accumulate(others)]
+    keyed: dict[tuple[str, ...], float] = defaultdict(float)
+    for key, one in zip(keys, others, strict=True):
+        keyed[key] += one
+    lost, nearly = _EXACT * sum(map(abs, others)), False
+    for before, (at, total), after in zip([-1, *marked], totals.items(), [*marked[1:], len(numbers)], strict=False):
+        beside = (upto[at] - upto[before + 1], upto[after] - upto[at + 1], keyed[keys[at]]) if len(marked) > 1 else ()
+        sums = (upto[-1], *beside)
+        if not any(abs(total - one) <= lost for one in sums):
+            nearly = True
+            if not any(abs(total - one) < _SHARE * abs(one) for one in sums):
+                return "no sum"
+    if sum(map(bool, others)) < _LEAST_ROWS or not any(totals.values()):
+        return "unknown"
+    return "nearly" if nearly else "sum"
 
 
-def _note(where: str, labels: Sequence[str], marked: Sequence[int], summed: str, rows: Sequence[Sequence[str]]) -> str:
+def _words(
+    rows: Sequence[Sequence[str]],
+    where: str,
+    labels: Sequence[str],
+    marked: Sequence[int],
+    found: Mapping[str, Sequence[str]],
+) -> str:
+    """Return a note on marked rows.
+
+    Args:
+        rows: All of the table.
+        where: The columns of the labels.
+        labels: The labels.
+        marked: Numbers of the rows.
+        found: The names of columns by what their marked numbers are, see `_judge`.
+    """
+    exact, near, off = found["sum"][:1], found["nearly"][:1], found["no sum"][:1]
+    sure = labels and all(_bare(one) in _LABELS for one in labels) and not near and not off
+    rest = "other rows" if len(marked) > 1 else "the others"
+    said = [f"{one!r} is the sum of {rest}" for one in exact]
+    said += [f"{one!r} nearly" if exact else f"{one!r} is nearly the sum of {rest}" for one in near]
+    sums = ", ".join([*said, *(f"{one!r} is not" for one in off)])
     if len(marked) > 1:
         shown = ", ".join(map(show, labels[:_MOST_LABELS])) + (", …" if len(labels) > _MOST_LABELS else "")
-        return f"{len(marked)} rows with {shown} in {where} are totals: {summed!r} is the sum of other rows"
+        return f"{len(marked)} rows with {shown} in {where} {'are' if sure else 'may be'} totals: {sums}"
     place = {0: "first row", len(rows) - 1: "last row"}.get(marked[0], f"row {marked[0]}")
-    return f"the {place} is a total, {summed!r} the sum of the others: {as_lines([rows[marked[0]]])[0][:200]}"
+    words = f"is a total, {exact[0]!r} the sum of the others" if sure else f"may be a total ({sums})"
+    return f"the {place} {words}: {as_lines([rows[marked[0]]])[0][:200]}"

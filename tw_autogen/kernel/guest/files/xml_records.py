@@ -19,7 +19,7 @@ class XmlRecords:
     Args:
         root: The name of the outermost element.
         path: Leads from there to the elements, as `ElementTree` has it.
-        names: Of their attributes and children, as columns.
+        names: Of their attributes, themselves where they have a text, and children, as columns.
         rows: Their texts, None where there is none.
     """
 
@@ -78,8 +78,13 @@ _DEEPEST = 6
 
 
 def _record(element: Element) -> dict[str, str | None]:
-    """Return the attributes and the children of an element, the last of one name; white space alone is no text."""
+    """Return the attributes, the text and the children of an element, the last of one name.
+
+    Its text, white space cut off, has the name of the element; white space alone is none.
+    """
     found: dict[str, str | None] = {_local(name): value for name, value in element.attrib.items()}
+    if text := (element.text or "").strip():
+        found[_local(element.tag)] = text
     found |= {_local(one.tag): (one.text or "").strip() or None for one in element if isinstance(one.tag, str)}
     return found
 
