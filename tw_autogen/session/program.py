@@ -158,7 +158,10 @@ class Program:
         made = cls(read.session, read.requests, files=list(read.files), left_out=[*read.left_out, *unsure])
         made.missing = sorted(missing)
         names = {name for _, tree, _, _ in read.cells for name in _names(tree)}
-        found = ParameterFinder(read.requests, made.files, names, read.folder)
+        first = ParameterFinder(read.requests, made.files, names, read.folder)
+        for code, tree, _, _ in cells:
+            first.places(tree, code)
+        found = ParameterFinder(read.requests, made.files, names, read.folder, first.uses)
         request = ""
         for code, tree, asked, ran in cells:
             source = replaced(code, found.places(tree, code))
