@@ -60,6 +60,51 @@ def test_a_value_that_is_a_word_a_number_or_a_path_masks_no_other_text(name, val
     assert redactor({name: value})(line) == (masked or line)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "KEYSPACE",
+            "CASSANDRA_KEYSPACE",
+            "KEYCLOAK_REALM",
+            "KEYBOARD_LAYOUT",
+            "XKB_KEYMAP",
+            "TOKENIZERS_PARALLELISM",
+        ),
+        *("TOKEN_AUDIENCE", "TOKEN_TYPE", "KEY_COLUMN", "SECRET_STORE", "PASSWORD_POLICY", "TOKENIZER", "KEYWORDS"),
+        *("SORT_KEY", "PARTITION_KEY", "DB_PRIMARY_KEY", "MAX_TOKENS", "CREDENTIAL_PROVIDER", "SECRETARY"),
+    ],
+)
+def test_a_variable_that_is_only_called_like_a_secret_masks_no_data(name):
+    assert redactor({name: "customers"})("pd.read_csv('customers.csv')") == "pd.read_csv('customers.csv')"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "SHOP_KEY",
+            "OPENAI_API_KEY",
+            "OPENAI_API_KEY_2",
+            "APIKEY",
+            "openaiApiKey",
+            "AWS_SECRET_ACCESS_KEY",
+            "API_KEYS",
+        ),
+        *("HF_TOKEN", "GH_TOKEN_RO", "AWS_SESSION_TOKEN", "MYTOKEN", "TOKEN", "TOKEN1", "PGPASSWORD", "DB_PASSWD"),
+        *("DB_PASSWORD_PROD", "SECRET_KEY_BASE", "STRIPE_SECRET_LIVE", "DJANGO_SECRET", "credentials", "MYSQL_PWD"),
+    ],
+)
+def test_the_value_of_a_variable_that_is_called_a_secret_is_masked_whatever_it_looks_like(name):
+    assert redactor({name: "customers"})("read customers") == "read [secret]"
+
+
+@pytest.mark.parametrize("name", ["TOKEN_GITHUB", "PASSWORD_OF_DB", "KEY_OPENAI", "AWS_ACCESS_KEY_ID"])
+def test_a_word_for_a_secret_within_a_name_masks_what_looks_made(name):
+    assert redactor({name: "a1b2c3d4"})("read a1b2c3d4") == "read [secret]"
+    assert redactor({name: "https://v2.x.org"})("read https://v2.x.org") == "read https://v2.x.org"
+
+
 SHOWN = [
     "key: customer_identifier",
     "sort key: customer_identifier",

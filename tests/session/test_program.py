@@ -250,6 +250,12 @@ def test_a_magic_of_several_lines_leaves_its_cell_out(code):
     assert (program.cells, program.left_out) == ([], ["cell 1: it is no plain Python"])
 
 
+def test_a_value_that_the_journal_masks_is_named():
+    program = Program.of(events("x = 'a'", "pd.read_csv('[secret].csv')", query="q", files=()))
+
+    assert program.left_out == ["cell 2: a value that is kept as [secret], as those of secrets are"]
+
+
 def test_a_statement_that_begins_on_the_line_of_the_one_that_failed_is_left_out_whole():
     program = Program.of(events(("c = 2\na = 1; b = (\n  1 / 0)", AT.format(1, 3)), "c, a", query="q", files=()))
 
