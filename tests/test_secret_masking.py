@@ -2,8 +2,10 @@ import json
 
 import pytest
 
-from tw_autogen import open_session
-from tw_autogen.secret_masking import mask_named, redactor
+from tw_autogen import open_session, secret_masking
+from tw_autogen.kernel.guest.files import folder_listing
+from tw_autogen.kernel.guest.files.folder_listing import is_private
+from tw_autogen.secret_masking import is_secret_file, mask_named, redactor
 from tw_autogen.testing import ScriptedModel, codes, plans
 
 
@@ -160,6 +162,42 @@ def test_a_secret_of_a_settings_file_is_masked(line, secret):
 
 def test_a_named_secret_is_masked_to_its_end():
     assert mask_named(f'{{"token": "{"a1" * 400}"}}') == '{"token": "[secret]"}'
+
+
+DATA = [
+    *(
+        "tokens.csv",
+        "token.tsv",
+        "key.csv",
+        "keys.csv",
+        "password_survey.csv",
+        "tokens_per_model.csv",
+        "key_rates.xlsx",
+    ),
+    *("credentials_check.csv", "secret_santa.xlsx", "secrets_of_success.md", "Token Counts.csv.gz", "keywords.csv"),
+    *("passwords_by_country.parquet", "turkey.csv", "access_log.csv", "api_usage.csv", "secretary.docx"),
+]
+SECRETS = [
+    *(
+        "passwords.csv",
+        "My Passwords.xlsx",
+        "Chrome Passwords (2).csv",
+        "credentials.csv",
+        "accessKeys.csv",
+        "rootkey.csv",
+    ),
+    *("passwords_old.csv", "api-keys.csv", "secrets.md", "db_credentials_2024.csv.gz", "token.json", "tokens.json"),
+    *("secrets.json", "api_token.txt", "passwords.txt", "credentials", "id_rsa", "server.pem", "db_credentials.json"),
+]
+
+
+@pytest.mark.parametrize("name", [*DATA, *SECRETS])
+def test_a_table_is_one_of_secrets_only_if_its_name_ends_so_for_requests_and_lists_of_folders_alike(name):
+    assert is_secret_file(name) is is_private(name) is (name in SECRETS)
+
+
+def test_the_suffixes_of_tables_and_texts_are_the_same_in_the_kernel():
+    assert {*secret_masking._TABLES_AND_TEXTS} == {*folder_listing._TABLES_AND_TEXTS}
 
 
 def test_no_secret_reaches_the_journal(tmp_path, monkeypatch):

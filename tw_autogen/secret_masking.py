@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from tw_autogen.file_suffixes import DATA, DOCUMENTS, PICTURES
+
 _SECRET_WORD = r"(?:KEY|TOKEN|SECRET|PASSW(?:OR)?D|CREDENTIAL)S?"
 _SECRET_VARIABLE = re.compile(
     rf"{_SECRET_WORD}(?:_?\d{{1,3}}|_(?:BASE|VALUE|PROD|PRODUCTION|STAGING|STAGE|DEV|TEST|LIVE|OLD|NEW|MAIN|BACKUP|RO|RW))?$",
@@ -58,6 +60,15 @@ _NAMED = re.compile(
     r"""|<(?P<element>[\w.-]{1,100})>(?P<text>[^<>\n]{4,})(?=</)"""
 )
 _NO_VALUE = frozenset({"true", "false", "none", "null", "required", "optional", "string"})
+_OF_PROGRAMS = {".json", ".xml", ".db", ".sqlite", ".sqlite3", ".zip", ".tar", ".tgz", ".txt"}
+_TABLES_AND_TEXTS = tuple((DATA | DOCUMENTS | PICTURES) - _OF_PROGRAMS)
+"""Most of these that have such a word in their names are about it, as `password_survey.csv` and `tokens.csv` are."""
+_SECRET_TABLE = re.compile(
+    r"(?:^|_)(?:passwords?|passwd|credentials?|secrets?|(?:private|secret|access|root|api)_?keys?)"
+    r"(?:_?\d{1,4}|_backup|_old|_new|_copy|_export|_prod|_dev)?$",
+    re.IGNORECASE,
+)
+"""What their names end with if they hold secrets; words are separated by `_`."""
 _KEY_FILES = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".gpg", ".ovpn")
 _FILE = re.compile(
     r"id_(rsa|dsa|ecdsa|ed25519)|ssh_host_|g?shadow-?$|kubeconfig|wallet\.dat|oai_config_list"
@@ -65,7 +76,7 @@ _FILE = re.compile(
     r"(?!counts?\b)",
     re.IGNORECASE,
 )
-"""What files of keys are called; `kernel.guest.files.folder_listing` lists none of these for models, and has more."""
+"""What files of keys are called; `kernel.guest.files.folder_listing`, which stands alone, has the same and more."""
 _PATH_VARIABLE = re.compile(r"_(?:DIR|PATH|FILE|FOLDER)$", re.IGNORECASE)
 _BEGIN_OF_WORD = r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"
 """Also after an escape such as `\\n`."""
@@ -94,9 +105,15 @@ def is_secret_file(name: str) -> bool:
         name: The last component of its path.
 
     Example:
-        >>> is_secret_file("passwords.txt"), is_secret_file("id_rsa"), is_secret_file("prices.csv")
-        (True, True, False)
+        >>> is_secret_file("passwords.csv"), is_secret_file("tokens.json"), is_secret_file("id_rsa")
+        (True, True, True)
+        >>> is_secret_file("prices.csv"), is_secret_file("tokens.csv"), is_secret_file("password_survey.csv")
+        (False, False, False)
     """
+    low = name.lower().removesuffix(".gz")
+    if low.endswith(_TABLES_AND_TEXTS) and not name.startswith("."):
+        words = _NEW_WORD.sub("_", name[: low.rindex(".")])
+        return _SECRET_TABLE.search(re.sub(r"[\W_]+", "_", words).strip("_")) is not None
     stem = name.partition(".")[0].removesuffix("s")
     return is_secret_name(stem) or name.lower().endswith(_KEY_FILES) or _FILE.match(name) is not None
 

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from tw_autogen.file_suffixes import DATA, DOCUMENTS, PACKED, PICTURES
 from tw_autogen.python_source import expression_of, parse, python_lines
 
 _NUMBER = re.compile(r"(?<![\w.,/-])(\d+(?:\.\d+)?)(?:\s?(%|percent\b|Prozent\b))?(?![\w]|[.,]\d|[-/]\d)")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _READERS = re.compile(r"(read_\w+|open|loadtxt|genfromtxt|load|imread)$")
 _FOLDERS = re.compile(r"(i?glob|rglob|listdir|scandir|walk|describe|(Posix|Windows)?Path)$")
-_DATA = re.compile(r"\.(csv|tsv|txt|jsonl?|xlsx?|parquet|feather|db|sqlite3?|zip|gz|xml|html?)$", re.IGNORECASE)
+_DATA = tuple(DATA | DOCUMENTS | PICTURES | {*PACKED})
 _QUERIES = re.compile(r"(query|eval)$")
 """Methods that evaluate a text, in which `@name` is a variable."""
 _WILD = re.compile(r"[*?\[{]")
@@ -202,7 +203,9 @@ class ParameterFinder:
             given = self._files.get(value)
             if given is None and PurePath(value).is_absolute():
                 given = self._names.get(PurePath(value).name)
-            is_data = reads and PurePath(value).is_absolute() and _DATA.search(value) and not _WILD.search(value)
+            is_data = (
+                reads and PurePath(value).is_absolute() and value.lower().endswith(_DATA) and not _WILD.search(value)
+            )
             if given is None and is_data and not self._is_own(value):
                 given = value
             if given is None:
@@ -299,7 +302,7 @@ class ParameterFinder:
             return self._folder, path[len(self._folder) :]
         wild = _WILD.search(path)
         folder = str(PurePath(f"{path[: wild.start()]}x").parent) if wild else path.rstrip("/")
-        odd = not PurePath(folder).name or folder.startswith("//") or "\n" in folder or _DATA.search(folder)
+        odd = not PurePath(folder).name or folder.startswith("//") or "\n" in folder or folder.lower().endswith(_DATA)
         if odd or not lists or not PurePath(folder).is_absolute() or not path.startswith(folder):
             return None
         return folder, path[len(folder) :]
