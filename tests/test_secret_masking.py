@@ -2,8 +2,10 @@ import json
 
 import pytest
 
-from tw_autogen import open_session
-from tw_autogen.secret_masking import mask_named, redactor
+from tw_autogen import open_session, secret_masking
+from tw_autogen.kernel.guest.files import folder_listing
+from tw_autogen.kernel.guest.files.folder_listing import is_private
+from tw_autogen.secret_masking import is_secret_file, mask_named, redactor
 from tw_autogen.testing import ScriptedModel, codes, plans
 
 
@@ -58,6 +60,51 @@ def test_a_quote_in_a_secret_does_not_hide_it():
 )
 def test_a_value_that_is_a_word_a_number_or_a_path_masks_no_other_text(name, value, line, masked):
     assert redactor({name: value})(line) == (masked or line)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "KEYSPACE",
+            "CASSANDRA_KEYSPACE",
+            "KEYCLOAK_REALM",
+            "KEYBOARD_LAYOUT",
+            "XKB_KEYMAP",
+            "TOKENIZERS_PARALLELISM",
+        ),
+        *("TOKEN_AUDIENCE", "TOKEN_TYPE", "KEY_COLUMN", "SECRET_STORE", "PASSWORD_POLICY", "TOKENIZER", "KEYWORDS"),
+        *("SORT_KEY", "PARTITION_KEY", "DB_PRIMARY_KEY", "MAX_TOKENS", "CREDENTIAL_PROVIDER", "SECRETARY"),
+    ],
+)
+def test_a_variable_that_is_only_called_like_a_secret_masks_no_data(name):
+    assert redactor({name: "customers"})("pd.read_csv('customers.csv')") == "pd.read_csv('customers.csv')"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "SHOP_KEY",
+            "OPENAI_API_KEY",
+            "OPENAI_API_KEY_2",
+            "APIKEY",
+            "openaiApiKey",
+            "AWS_SECRET_ACCESS_KEY",
+            "API_KEYS",
+        ),
+        *("HF_TOKEN", "GH_TOKEN_RO", "AWS_SESSION_TOKEN", "MYTOKEN", "TOKEN", "TOKEN1", "PGPASSWORD", "DB_PASSWD"),
+        *("DB_PASSWORD_PROD", "SECRET_KEY_BASE", "STRIPE_SECRET_LIVE", "DJANGO_SECRET", "credentials", "MYSQL_PWD"),
+    ],
+)
+def test_the_value_of_a_variable_that_is_called_a_secret_is_masked_whatever_it_looks_like(name):
+    assert redactor({name: "customers"})("read customers") == "read [secret]"
+
+
+@pytest.mark.parametrize("name", ["TOKEN_GITHUB", "PASSWORD_OF_DB", "KEY_OPENAI", "AWS_ACCESS_KEY_ID"])
+def test_a_word_for_a_secret_within_a_name_masks_what_looks_made(name):
+    assert redactor({name: "a1b2c3d4"})("read a1b2c3d4") == "read [secret]"
+    assert redactor({name: "https://v2.x.org"})("read https://v2.x.org") == "read https://v2.x.org"
 
 
 SHOWN = [
@@ -115,6 +162,42 @@ def test_a_secret_of_a_settings_file_is_masked(line, secret):
 
 def test_a_named_secret_is_masked_to_its_end():
     assert mask_named(f'{{"token": "{"a1" * 400}"}}') == '{"token": "[secret]"}'
+
+
+DATA = [
+    *(
+        "tokens.csv",
+        "token.tsv",
+        "key.csv",
+        "keys.csv",
+        "password_survey.csv",
+        "tokens_per_model.csv",
+        "key_rates.xlsx",
+    ),
+    *("credentials_check.csv", "secret_santa.xlsx", "secrets_of_success.md", "Token Counts.csv.gz", "keywords.csv"),
+    *("passwords_by_country.parquet", "turkey.csv", "access_log.csv", "api_usage.csv", "secretary.docx"),
+]
+SECRETS = [
+    *(
+        "passwords.csv",
+        "My Passwords.xlsx",
+        "Chrome Passwords (2).csv",
+        "credentials.csv",
+        "accessKeys.csv",
+        "rootkey.csv",
+    ),
+    *("passwords_old.csv", "api-keys.csv", "secrets.md", "db_credentials_2024.csv.gz", "token.json", "tokens.json"),
+    *("secrets.json", "api_token.txt", "passwords.txt", "credentials", "id_rsa", "server.pem", "db_credentials.json"),
+]
+
+
+@pytest.mark.parametrize("name", [*DATA, *SECRETS])
+def test_a_table_is_one_of_secrets_only_if_its_name_ends_so_for_requests_and_lists_of_folders_alike(name):
+    assert is_secret_file(name) is is_private(name) is (name in SECRETS)
+
+
+def test_the_suffixes_of_tables_and_texts_are_the_same_in_the_kernel():
+    assert {*secret_masking._TABLES_AND_TEXTS} == {*folder_listing._TABLES_AND_TEXTS}
 
 
 def test_no_secret_reaches_the_journal(tmp_path, monkeypatch):

@@ -115,7 +115,10 @@ class RoundOpened(Event):
 
 @dataclass(frozen=True)
 class FileUnreadable(Event):
-    """A file of the request can't be read as what its name says; `problem` names it, the reason, and what to do."""
+    """A file of the request can't be read as what its name says, or is left alone as one of secrets.
+
+    `problem` names it, the reason, and what to do.
+    """
 
     round_id: str
     problem: str

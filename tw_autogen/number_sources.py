@@ -26,7 +26,7 @@ from tw_autogen.written_numbers import (
     numbers_in,
 )
 
-Kind = Literal["printed", "rounded", "computed", "given", "not found"]
+Kind = Literal["printed", "rounded", "computed", "given", "possible", "not found"]
 
 _MOST_ANSWER_CHARS = 20_000
 _MOST_SOURCE_CHARS = 500_000
@@ -49,7 +49,7 @@ _MARKS = rf"""
     https?://\S{{1,100}}
     | ^[ \t>*_\#|-]{{0,20}}\d{{1,3}}[.)][*_]{{0,3}}(?=[ \t])             # numbers of a list
     | (?<!\w)[\w-]{{0,60}}\.(?=[A-Za-z])[A-Za-z]\w{{1,7}}\b             # names of files
-    | (?<![\w.])(?!(?:{UNITS}|ci?ento?)\b)(?=[A-Za-z_])\w{{1,100}}              # words
+    | (?<![\w.])(?!(?:{UNITS}|k|M|ci?ento?)\b)(?=[A-Za-z_])\w{{1,100}}              # words
 """
 _ADVICE = r"""
     (?<![\w.,/])(?:\d{1,3}-fold\b|\d{1,2}/\d{1,2}(?=[ -](?:train|test|split|validation)\b))
@@ -97,9 +97,10 @@ class NumberSource:
     Args:
         number: As the answer writes it, such as `25.4 %`.
         start: Where it begins in the answer's text, in characters.
-        kind: `printed` by code as it stands, `rounded` from what code printed, `computed` from other numbers on the
-            same line of the answer (difference, sum, ratio, percentage), `given` by the request, its data or the code,
-            or `not found`.
+        kind: `printed` by code as it stands, `rounded` from what code printed, `computed` as the answer itself states
+            it or as the number of items that it lists, `given` by the request, its data or the code; `possible`, if
+            some two numbers nearby have it as their difference, sum, product, ratio or percentage, which may be chance,
+            or if the number without its unit was printed; or `not found`.
         found: The number it comes from, as it is written there, or the arithmetic; empty if not found.
         where: What wrote it, with the line around it; empty if not found or computed.
     """
@@ -112,7 +113,12 @@ class NumberSource:
 
     def __str__(self) -> str:
         """Return `25.4: rounded from 25.4219 (output 1: The mean is 25.4219)`."""
-        words = {"rounded": "rounded from ", "computed": "computed: ", "given": "given as "}.get(self.kind, "")
+        words = {
+            "rounded": "rounded from ",
+            "computed": "computed: ",
+            "given": "given as ",
+            "possible": "could be ",
+        }.get(self.kind, "")
         said = f"{words}{self.found}" if self.kind != "printed" and self.found else self.kind
         return f"{self.number}: {said}" + (f" ({self.where})" if self.where else "")
 
@@ -122,9 +128,8 @@ def number_sources(
 ) -> tuple[NumberSource, ...]:
     """Look up the numbers of an answer in what code has printed; no model is asked, and the time it takes is linear.
 
-    Dates, years, ordinals, numbers of lists, versions, names with digits, and counts up to ten of listed things need no
-    source. A sign is not compared. Of an answer the first 20 000 characters are looked at, of what was printed the
-    newest 500 000.
+    Dates, years, ordinals, numbers of lists, versions, and names with digits need no source. A sign is not compared. Of
+    an answer the first 20 000 characters are looked at, of what was printed 500 000, newest texts first.
 
     Args:
         text: The answer's.
@@ -153,8 +158,8 @@ def number_sources(
 
     numbers = [*_grouped(_without(_NO_QUANTITY, normalize_east_asian(_without(_EAST_ASIAN_LABELS, text))), look)]
     found = {one.start: source for one in numbers if (source := look(one))}
-    _add_pairs(text, numbers, found, rounds)
     _add_stated(text, numbers, found, given.shares())
+    _add_pairs(text, numbers, found, rounds)
     return tuple(found.get(one.start) or NumberSource(one.text, one.start, "not found") for one in numbers)
 
 
@@ -166,7 +171,7 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
             arithmetic of shown numbers that it states, the share or the rest of a file's rows where values are missing,
             or the count of what it lists in the same sentence.
         shown: The messages that the model was shown, oldest first: numbers, rows of a table (`1,412` may be one number
-            or two), and words. The newest 500 000 characters are looked at.
+            or two), and words. Of the newest ones 500 000 characters are looked at.
 
     Example:
         >>> unfounded_numbers("1. The mean is 4.27, of 1,200 rows in a2.csv", ["1200 rows"])
@@ -245,7 +250,7 @@ def _results(x: WrittenNumber, operator: str, y: WrittenNumber) -> list[WrittenN
 def _add_pairs(
     text: str, numbers: Sequence[WrittenNumber], found: dict[int, NumberSource], rounds: Sequence[Round]
 ) -> None:
-    """Add what follows from two numbers that stand near, are in the request, or were told before.
+    """Add what may follow from two numbers that stand near, are in the request, or were told before.
 
     Args:
         text: The answer's.
@@ -357,8 +362,12 @@ class _Index:
         self._values = [one.value for one in self._sorted]
 
     def exact(self, wanted: WrittenNumber) -> WrittenNumber | None:
-        """Return a number that is equal, with its unit applied or left out (`4.2 million` in a column of millions)."""
-        return self._near(wanted.value, 0.0) or self._near(wanted.value / wanted.scale, 0.0)
+        """Return a number that is equal; `4.2 million` may be 4.2 in a column of millions, but no 4 is 4 million."""
+        return self._near(wanted.value, 0.0) or self._without_unit(wanted)
+
+    def _without_unit(self, wanted: WrittenNumber) -> WrittenNumber | None:
+        plain = wanted.value / wanted.scale
+        return self._near(plain, 0.0) if wanted.scale > 1 and not plain.is_integer() else None
 
     def find(self, wanted: WrittenNumber, text: str, kind: Kind) -> NumberSource | None:
         """Return the source of a number: what is equal to it, else what it is rounded from.
@@ -368,13 +377,15 @@ class _Index:
             text: Of the answer, for the word in front of it.
             kind: What a source of this index is.
         """
-        if (near := self.exact(wanted)) is not None:
+        if (near := self._near(wanted.value, 0.0)) is not None:
             return NumberSource(wanted.text, wanted.start, kind, near.text, _place(near))
         for factor in (1.0, 100.0) if wanted.is_percent else (1.0,):
             near = self._near(wanted.value / factor, _half(wanted, text) / factor)
             if near is not None:
                 rounded: Kind = "given" if kind == "given" else "rounded"
                 return NumberSource(wanted.text, wanted.start, rounded, near.text, _place(near))
+        if (near := self._without_unit(wanted)) is not None:
+            return NumberSource(wanted.text, wanted.start, "possible", near.text, _place(near))
         return None
 
     def shares(self) -> list[WrittenNumber]:
@@ -401,7 +412,7 @@ class _Index:
         return list(found)[:_MOST_SHARES]
 
     def _near(self, value: float, half: float) -> WrittenNumber | None:
-        half = max(half * (1 + 1e-9), 1e-9 * max(1.0, abs(value)))
+        half = max(half * (1 + 1e-9), 1e-9 * abs(value))
         at = bisect.bisect_left(self._values, value - half)
         return self._sorted[at] if at < len(self._values) and self._values[at] <= value + half else None
 
@@ -446,7 +457,7 @@ def _half(wanted: WrittenNumber, text: str) -> float:
 
 def _counted(one: WrittenNumber, items: int) -> NumberSource | None:
     """Return a source for the count of the items that the answer itself lists."""
-    if one.value == items and one.text.isdigit():
+    if items and one.value == items and one.text.isdigit():
         return NumberSource(one.text, one.start, "computed", f"{items} listed items")
     return None
 
@@ -458,21 +469,29 @@ def _counts_what_follows(one: WrittenNumber, text: str) -> bool:
 
 
 def _computed(one: WrittenNumber, pairs: Iterable[tuple[WrittenNumber, WrittenNumber]]) -> NumberSource | None:
-    """Return a source for what is the sum, difference, product, ratio or percentage of two numbers.
+    """Return a possible source for what is the sum, difference, product, ratio or percentage of two numbers.
+
+    A number without decimals has to be equal to it: rounded, most whole percentages come from some pair by chance.
 
     Args:
         one: The number.
         pairs: What it may be computed from.
     """
+    exact = one.half >= one.scale / 2  # has no decimals
+
+    def near(value: float) -> bool:
+        return math.isclose(value, one.value, rel_tol=1e-9) if exact else _rounds_to(one, value)
+
     for x, y in pairs:
         if x.value == y.value or not y.value:
             continue
-        results = [result for operator in "-+*/" for result in _results(x, operator, y)]
-        change = 100 * abs(x.value - y.value) / y.value
-        results.append(WrittenNumber(f"100 * ({x.text} - {y.text}) / {y.text}", 0, change, is_percent=True))
+        operators = "-+*/" if x.value > y.value else "+*/"
+        results = [result for operator in operators for result in _results(x, operator, y)]
+        change, signed = 100 * abs(x.value - y.value) / y.value, f"({x.text} - {y.text}) / {y.text}"
+        results.append(WrittenNumber(f"100 * {signed}", 0, change, is_percent=True))
         for result in results:
-            if _rounds_to(one, result.value) and result.is_percent <= one.is_percent:
-                return NumberSource(one.text, one.start, "computed", result.text)
+            if near(result.value) and result.is_percent <= one.is_percent:
+                return NumberSource(one.text, one.start, "possible", result.text)
     return None
 
 

@@ -9,9 +9,21 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-SECRET_VARIABLE = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
-"""A part of the names of environment variables that hold secrets."""
+from tw_autogen.file_suffixes import DATA, DOCUMENTS, PICTURES
 
+_SECRET_WORD = r"(?:KEY|TOKEN|SECRET|PASSW(?:OR)?D|CREDENTIAL)S?"
+_SECRET_VARIABLE = re.compile(
+    rf"{_SECRET_WORD}(?:_?\d{{1,3}}|_(?:BASE|VALUE|PROD|PRODUCTION|STAGING|STAGE|DEV|TEST|LIVE|OLD|NEW|MAIN|BACKUP|RO|RW))?$",
+    re.IGNORECASE,
+)
+"""The end of the names of environment variables that hold secrets; of `KEYSPACE` it is only the beginning."""
+_ABOUT_SECRET = re.compile(rf"(?:^|_){_SECRET_WORD}_", re.IGNORECASE)
+"""In names of variables that hold secrets, or what is known of them: `TOKEN_GITHUB`, `TOKEN_AUDIENCE`."""
+_NO_SECRET = re.compile(
+    r"(?:^|_)(?:(?:SORT|PARTITION|PRIMARY|FOREIGN|PUBLIC|JOIN|ROW|HASH|RANGE|INDEX|GROUP|CACHE)_KEY"
+    r"|(?:MAX|MIN|NUM|N|TOTAL)_TOKEN)S?$",
+    re.IGNORECASE,
+)
 LEAST_CHARS = 8
 """Shorter values stand in ordinary words."""
 
@@ -48,6 +60,15 @@ _NAMED = re.compile(
     r"""|<(?P<element>[\w.-]{1,100})>(?P<text>[^<>\n]{4,})(?=</)"""
 )
 _NO_VALUE = frozenset({"true", "false", "none", "null", "required", "optional", "string"})
+_OF_PROGRAMS = {".json", ".xml", ".db", ".sqlite", ".sqlite3", ".zip", ".tar", ".tgz", ".txt"}
+_TABLES_AND_TEXTS = tuple((DATA | DOCUMENTS | PICTURES) - _OF_PROGRAMS)
+"""Most of these that have such a word in their names are about it, as `password_survey.csv` and `tokens.csv` are."""
+_SECRET_TABLE = re.compile(
+    r"(?:^|_)(?:passwords?|passwd|credentials?|secrets?|(?:private|secret|access|root|api)_?keys?)"
+    r"(?:_?\d{1,4}|_backup|_old|_new|_copy|_export|_prod|_dev)?$",
+    re.IGNORECASE,
+)
+"""What their names end with if they hold secrets; words are separated by `_`."""
 _KEY_FILES = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".gpg", ".ovpn")
 _FILE = re.compile(
     r"id_(rsa|dsa|ecdsa|ed25519)|ssh_host_|g?shadow-?$|kubeconfig|wallet\.dat|oai_config_list"
@@ -55,11 +76,12 @@ _FILE = re.compile(
     r"(?!counts?\b)",
     re.IGNORECASE,
 )
-"""What files of keys are called; `kernel.guest.files.folder_listing` lists none of these for models, and has more."""
+"""What files of keys are called; `kernel.guest.files.folder_listing`, which stands alone, has the same and more."""
 _PATH_VARIABLE = re.compile(r"_(?:DIR|PATH|FILE|FOLDER)$", re.IGNORECASE)
 _BEGIN_OF_WORD = r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"
 """Also after an escape such as `\\n`."""
-_MASK = "[secret]"
+MASK = "[secret]"
+"""What stands for a secret."""
 _LEAST_NAMED_CHARS = 4
 _PLACEHOLDER = re.compile(
     r"\s|^\$|\$[a-z_({]|^<.*>$|^(your|place|insert|enter|change|example|x{3}|\*{3}|\.{3})", re.IGNORECASE
@@ -83,9 +105,15 @@ def is_secret_file(name: str) -> bool:
         name: The last component of its path.
 
     Example:
-        >>> is_secret_file("passwords.txt"), is_secret_file("id_rsa"), is_secret_file("prices.csv")
-        (True, True, False)
+        >>> is_secret_file("passwords.csv"), is_secret_file("tokens.json"), is_secret_file("id_rsa")
+        (True, True, True)
+        >>> is_secret_file("prices.csv"), is_secret_file("tokens.csv"), is_secret_file("password_survey.csv")
+        (False, False, False)
     """
+    low = name.lower().removesuffix(".gz")
+    if low.endswith(_TABLES_AND_TEXTS) and not name.startswith("."):
+        words = _NEW_WORD.sub("_", name[: low.rindex(".")])
+        return _SECRET_TABLE.search(re.sub(r"[\W_]+", "_", words).strip("_")) is not None
     stem = name.partition(".")[0].removesuffix("s")
     return is_secret_name(stem) or name.lower().endswith(_KEY_FILES) or _FILE.match(name) is not None
 
@@ -127,7 +155,8 @@ def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
 
     Args:
         environ: The values of its variables that are named like secrets (`…_API_KEY`, `…_TOKEN`, `…PASSWORD…`) are
-            masked wherever they turn up; keys and passwords in addresses are known by their form as well.
+            masked wherever they turn up; keys and passwords in addresses are known by their form as well. What only
+            begins like one (`KEYSPACE`) is none, and of `TOKEN_AUDIENCE` only a value of letters and digits may be.
 
     Example:
         >>> redactor({"SHOP_TOKEN": "a1b2c3d4e5"})('{"error": "a1b2c3d4e5 was refused by db://me:pw@host"}')
@@ -140,11 +169,11 @@ def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
 
     def redact(line: str) -> str:
         if words is not None:
-            line = words.sub(_MASK, line)
+            line = words.sub(MASK, line)
         if in_json is not None and line.startswith("{"):
             line = in_json.sub(_masked_in_strings(), line)
         elif numbers is not None:
-            line = numbers.sub(_MASK, line)
+            line = numbers.sub(MASK, line)
         for form in SECRET_FORMS:
             line = form.sub(_masked, line)
         return line
@@ -160,15 +189,20 @@ def _masked_in_strings() -> Callable[[re.Match[str]], str]:
         nonlocal inside
         if found[0] == '"':
             inside = not inside
-        return _MASK if inside and found[0].isdigit() else found[0]
+        return MASK if inside and found[0].isdigit() else found[0]
 
     return mask
 
 
 def _is_known_secret(name: str, value: str) -> bool:
-    """Return whether the value of an environment variable is a secret, and not the path of one."""
+    """Return whether the value of an environment variable is a secret, and not the path of one or a word about one."""
     is_path = _PATH_VARIABLE.search(name) is not None or (value.startswith("/") and os.path.lexists(value))
-    return SECRET_VARIABLE.search(name) is not None and len(value) >= LEAST_CHARS and not is_path
+    if is_path or len(value) < LEAST_CHARS or _NO_SECRET.search(name):
+        return False
+    if is_secret_name(name) or _SECRET_VARIABLE.search(name):
+        return True
+    mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and "://" not in value
+    return mixed and _ABOUT_SECRET.search(name) is not None
 
 
 def _pattern(values: Iterable[str]) -> re.Pattern[str] | None:
@@ -186,7 +220,7 @@ def _pattern(values: Iterable[str]) -> re.Pattern[str] | None:
 def _masked_value(found: re.Match[str]) -> str:
     kind = str(found.lastgroup)
     value, (start, end) = found[kind], found.span(kind)
-    masked = _MASK if _is_named_secret(found["name"] or found["element"], value) else ""
+    masked = MASK if _is_named_secret(found["name"] or found["element"], value) else ""
     if not masked:  # in quotes there may be settings, too
         masked = _NAMED.sub(_masked_value, value) if kind in ("double", "single") else value
     return f"{found.string[found.start() : start]}{masked}{found.string[end : found.end()]}"
@@ -205,7 +239,7 @@ def _is_named_secret(name: str, value: str) -> bool:
 
 def _masked(found: re.Match[str]) -> str:
     around = found.groupdict()
-    return f"{around.get('before', '')}{_MASK}{around.get('after', '')}"
+    return f"{around.get('before', '')}{MASK}{around.get('after', '')}"
 
 
 def redacted_json(text: str, redact: Callable[[str], str]) -> str:

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 
 _ROW = re.compile(r"(?<![\w.])\d{1,15}(?:\.\d{1,15})?(?:,-?\d{1,15}(?:\.\d{1,15})?){1,30}(?!\w)")
 _SCALES = {
-    **dict.fromkeys(("k", "thousand", "thousands", "tsd", "tausend", "mil"), 1e3),
-    **dict.fromkeys(("m", "million", "millions", "mio", "mln", "millionen", "millones", "milioni"), 1e6),
-    **dict.fromkeys(("b", "bn", "billion", "billions", "mrd", "milliarde", "milliarden"), 1e9),
+    **dict.fromkeys(("thousand", "thousands", "tsd", "tausend", "mil"), 1e3),
+    **dict.fromkeys(("million", "millions", "mio", "mln", "millionen", "millones", "milioni"), 1e6),
+    **dict.fromkeys(("bn", "billion", "billions", "mrd", "milliarde", "milliarden"), 1e9),
     **dict.fromkeys(("milliard", "milliards", "miliardo", "miliardi"), 1e9),
     **{"тыс": 1e3, "млн": 1e6, "млрд": 1e9},
     **{"lakh": 1e5, "lakhs": 1e5, "crore": 1e7, "crores": 1e7},
 }
+_LETTERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
+"""Units of one letter; `m` and `b` are metres and bytes as well."""
 _LARGE_UNITS = {
     **dict.fromkeys("千천", 1e3),
     **dict.fromkeys("万萬만", 1e4),
@@ -39,20 +41,21 @@ _INDIAN = r"[1-9]\d?(?:,\d\d){1,6},\d{3}(?!,?\d)"
 """With groups of two digits above the last three, such as `12,34,567`."""
 _NUMBER = re.compile(
     rf"(?<![\w.])(?P<body>(?<!\d,){_INDIAN}(?:\.\d{{1,20}})?(?!\d)|"
-    r"\d{1,3}(?:[,'’_\u2009\u00a0\u202f]\d{3}){1,8}(?:\.\d{1,20})?(?!\d)|\d{1,30}(?:\.\d{1,30}|,\d{1,30}(?!\.?\d))?(?:e[-+]?\d{1,2}(?!\d))?)"
+    r"\d{1,3}(?:[,'’_\u2009\u00a0\u202f]\d{3}){1,8}(?:\.\d{1,20})?(?!\d)|\d{1,30}(?:\.\d{1,30}|,\d{1,30}(?!\.?\d))?(?:e[-+]?\d{1,3}(?!\d))?)"
     r"(?:[ \u00a0\u202f]?[×*·][ \u00a0\u202f]?10"
     r"(?:\^\{?(?P<power>[-−]?\d{1,2}(?!\d))\}?|(?P<raised>[⁻]?[⁰¹²³⁴-⁹]{1,2})))?"
-    rf"(?P<unit>[ \u00a0\u202f]?(?:%|(?:{UNITS})\b))?",
+    rf"(?P<unit>[ \u00a0\u202f]?(?:%|(?:{UNITS})\b|(?-i:[kM])\b)|(?-i:[KB])\b)?",
     re.IGNORECASE,
 )
-_WORDS = {
+_WORDS = {"zero": 0} | {
     word: number
     for first, words in (
-        (0, "zero one two three four five six seven eight nine ten eleven twelve"),
-        (1, "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"),
+        (2, "two three four five six seven eight nine ten eleven twelve"),
+        (2, "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"),
     )
     for number, word in enumerate(words.split(), first)
 }
+"""Not those that are other words, too: `which one`, `eins davon`."""
 _WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 _COMMA = re.compile(r"\d,|,\d")
 _FRACTION = re.compile(r"0,\d{3}")
@@ -183,9 +186,10 @@ def numbers_in(text: str, where: tuple[str, str] = ("", "")) -> Iterator[Written
 def _plain_numbers(text: str, where: tuple[str, str]) -> Iterator[WrittenNumber]:
     """Yield the numbers of a text; a comma separates thousands, decimals, or, next to another such comma, numbers."""
     for found in _NUMBER.finditer(text):
-        body, unit = found["body"].lower(), (found["unit"] or "").strip().lower()
-        power = int((found["power"] or found["raised"] or "0").translate(_RAISED))
-        is_percent, scale = unit.startswith(("%", "p")), _SCALES.get(unit, 1.0) * 10.0**power
+        body, unit = found["body"].lower(), (found["unit"] or "").strip()
+        power = 10.0 ** int((found["power"] or found["raised"] or "0").translate(_RAISED))
+        is_percent = unit.lower().startswith(("%", "p"))
+        scale = _LETTERS.get(unit) or _SCALES.get(unit.lower(), 1.0)
         if re.match(_INDIAN, body):
             body = body.replace(",", "")
         plain = body if _FRACTION.fullmatch(body) else re.sub(r"[,'’_\u2009\u00a0\u202f](?=\d{3}(?!\d))", "", body)
@@ -195,11 +199,12 @@ def _plain_numbers(text: str, where: tuple[str, str]) -> Iterator[WrittenNumber]
         )
         for part in plain.split(",") if listed else (plain.replace(",", "."),):
             shown = part if listed else found[0].strip()
-            yield WrittenNumber(shown, start, float(part) * scale, _half_of(part) * scale, is_percent, scale, where)
+            value, half = float(part) * power * scale, _half_of(part) * power * scale
+            yield WrittenNumber(shown, start, value, half, is_percent, scale, where)
             start += len(part) + 1
 
 
 def _half_of(plain: str) -> float:
     """Return half of what the last digit counts of a number such as `12.5` or `3e-7`."""
     mantissa, _, exponent = plain.partition("e")
-    return 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    return float(f"5e{int(exponent or 0) - len(mantissa.partition('.')[2]) - 1}")  # infinite if too large

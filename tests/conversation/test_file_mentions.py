@@ -2,8 +2,12 @@
 
 import pytest
 
-from tw_autogen.conversation import file_names, folders_named, mentioned
+from tw_autogen.conversation import file_names, folders_named, is_data_or_document, mentioned
 from tw_autogen.conversation.file_mentions import is_mentioned
+from tw_autogen.file_suffixes import DATA, DOCUMENTS
+from tw_autogen.kernel.guest.files import folder_listing
+from tw_autogen.kernel.guest.files.file_description import _KINDS
+from tw_autogen.kernel.guest.files.file_kinds import _ALIASES, PICTURES
 
 
 @pytest.mark.parametrize(
@@ -16,6 +20,10 @@ from tw_autogen.conversation.file_mentions import is_mentioned
         ("read 'my data.csv' and \"my data.csv\"", ["my data.csv"]),
         ("look at @sales.csv", ["sales.csv"]),
         ("mean of income in panel.dta and of x in a.sas7bdat and b.sav", ["panel.dta", "a.sas7bdat", "b.sav"]),
+        ("x in prices.xml, old.xls, a.xlsm, b.pq and c.htm", ["prices.xml", "old.xls", "a.xlsm", "b.pq", "c.htm"]),
+        ("f.xpt, g.xlsb, h.tar.gz, i.ipc, j.ldjson, k.csv.zst", ["f.xpt", "g.xlsb", "h.tar.gz", "i.ipc", "j.ldjson",
+         "k.csv.zst"]),
+        ("take np.log of pom.xml, build.xml and config.yaml", []),
         ("保存为 图表.png", ["图表.png"]),
         ("see https://x.org/data.csv", []),
         ("see data.csv.bak, data.csvs, x.pkl and run.sh", []),
@@ -38,6 +46,24 @@ from tw_autogen.conversation.file_mentions import is_mentioned
 )  # fmt: skip
 def test_names_of_files_are_found_as_they_stand(text, names):
     assert file_names(text) == names
+
+
+def test_whatever_is_described_can_be_named():
+    kinds = {*_KINDS, *_ALIASES} - {*PICTURES, "log"}  # which is a function, too
+    described = {f".{kind}" for kind in kinds} | folder_listing._DESCRIBED
+
+    assert described <= DATA | DOCUMENTS
+    assert {f".{kind}" for kind in kinds} <= folder_listing._DESCRIBED
+    assert [*file_names(" ".join(f"a{suffix}" for suffix in sorted(described)))] == [
+        f"a{one}" for one in sorted(described)
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.xls", "a.XLSM", "b.xlsb"])
+def test_a_workbook_that_may_hold_macros_is_copied_nowhere_by_its_name(name):
+    assert file_names(f"read {name}") == [name]
+    assert not is_data_or_document(name)
+    assert folders_named(name, f"save it as {name}") == []
 
 
 @pytest.mark.parametrize(

@@ -143,11 +143,16 @@ def test_only_named_files_land_where_the_user_is(made, target):
 def test_a_named_file_of_another_kind_is_said_not_to_be_saved(made, target):
     landing = AnswerFiles(target)
 
-    saved = landing.land(made("run.py", "a.csv", "other.py"), "as run.py, with a.csv; see another.py")
+    saved = landing.land(
+        made("run.py", "a.csv", "other.py", "b.xls"), "as run.py, with a.csv and b.xls; see another.py"
+    )
 
     assert [(one.path, one.problem.partition(";")[0]) for one in saved] == [
         (target / "a.csv", ""),
-        (None, f"run.py: only data, pictures and documents are copied to {target}"),
+        *(
+            (None, f"{name}: only data, pictures and documents are copied to {target}, and none that may hold macros")
+            for name in ("b.xls", "run.py")
+        ),
     ]
     assert [one.source.name for one in landing.land(made("b.sh"), "make b.sh")] == ["b.sh"]
 

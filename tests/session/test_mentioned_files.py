@@ -10,6 +10,7 @@ import pytest
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.conversation import Round, file_names
 from tw_autogen.errors import ConfigError
+from tw_autogen.events import FileUnreadable
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.planner import Planner
@@ -79,6 +80,29 @@ def test_what_is_private_linked_or_outside_is_left_alone(session, name):
 
     assert "Files in the working folder" not in session.told()
     assert list(session.folder.iterdir()) == []
+
+
+def test_a_named_file_of_secrets_is_said_to_be_left_alone(session, users):
+    events = []
+    session.subscribe(events.append)
+
+    session.ask("describe passwords.csv, sales.csv and credentials.csv, which is not there")
+
+    words = (
+        "Named like files of secrets, so neither copied nor described unless the User attaches them: 'passwords.csv'."
+    )
+    assert words in session.told()
+    assert [one.problem for one in events if isinstance(one, FileUnreadable)] == [words]
+    assert session.missing == ()
+
+
+@pytest.mark.parametrize("name", ["tokens.csv", "key.csv", "password_survey.csv", "secret_santa.xlsx", "prices.xml"])
+def test_a_named_table_that_is_only_called_like_secrets_is_brought(session, users, name):
+    (users / name).write_text("day,revenue\n1,20\n", encoding="utf-8")
+
+    session.ask(f"How many rows has {name}?")
+
+    assert [one.name for one in session.folder.iterdir()] == [name]
 
 
 def test_what_is_missing_is_told_with_its_neighbour(session, users):

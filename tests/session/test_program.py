@@ -70,7 +70,7 @@ PARAMETERS = {
         "open(A_CSV)\nprint(A_CSV, f'{1} a.csv')",
     ),
     "a keyword names a number": ("the 25 largest of a.csv", "df.nlargest(n=25)", "df.nlargest(n=N)"),
-    "a variable names it": ("beyond 3.5 deviations", "limit = 3.5\nx > 3.5", "limit = LIMIT\nx > LIMIT"),
+    "a variable names it": ("beyond 3.5 deviations", "limit = 3.5\nx > 3.5", "limit = BEYOND_LIMIT\nx > BEYOND_X"),
     "a percentage as a fraction": ("rows above 90 % of a.csv", "df.quantile(0.9)", "df.quantile(ABOVE)"),
     "a word after it": ("find 12 clusters", "KMeans(12)", "KMeans(FIND)"),
     "beside a word": ("rows of a.csv", "open('a.csv'if n else'b')", "open((A_CSV)if n else'b')"),
@@ -89,17 +89,17 @@ PARAMETERS = {
     "in the braces of an f-string": (
         "units above 100 of a.csv",
         "f'{len(x > 100)} over 100 {y:>{w + 100}} {len(open(\"a.csv\"))}'",
-        "f'{len(x > ABOVE)} over 100 {y:>{w + ABOVE}} {len(open(A_CSV))}'",
+        "f'{len(x > ABOVE)} over 100 {y:>{w + 100}} {len(open(A_CSV))}'",
     ),
     "in a text that pandas evaluates": (
         "units above 100 of a.csv",
         """x.query("a > 100 and b < @c and d == '100'")\nx.eval('a * 100')\nx.query('`a 100` > 5')""",
-        """x.query("a > @ABOVE and b < @c and d == '100'")\nx.eval('a * @ABOVE')\nx.query('`a 100` > 5')""",
+        """x.query("a > @ABOVE_A and b < @c and d == '100'")\nx.eval('a * @ABOVE_MULT')\nx.query('`a 100` > 5')""",
     ),
     "no looks, seeds and remainders": (
         "the top 10 of a.csv",
         "x.head(10).plot(figsize=(10, 6), fontsize=10, bins=10)\nx % 10 + x.n[10] // 10\nfit(random_state=10)",
-        "x.head(TOP).plot(figsize=(10, 6), fontsize=10, bins=10)\nx % 10 + x.n[TOP] // 10\nfit(random_state=10)",
+        "x.head(TOP).plot(figsize=(10, 6), fontsize=10, bins=10)\nx % 10 + x.n[10] // 10\nfit(random_state=10)",
     ),
     "looks that are asked for": (
         "a histogram with 20 bins and fontsize 14",
@@ -107,6 +107,51 @@ PARAMETERS = {
         "plt.hist(x, bins=BINS)\nplt.title('x', fontsize=FONTSIZE)",
     ),
     "behind letters of two bytes": ("top 5", "print('größe', 5)", "print('größe', TOP)"),
+    "no index, no digits": (
+        "Top 3 regions by net sales",
+        "v = df.columns[3]\ndf.iloc[:, 3] + df.iloc[-3] + df[[3]]\ndf[v].round(3).nlargest(3)\nround(x, 3)",
+        "v = df.columns[3]\ndf.iloc[:, 3] + df.iloc[-3] + df[[3]]\ndf[v].round(3).nlargest(TOP)\nround(x, 3)",
+    ),
+    "no key, whose value may be one": (
+        "the top 12 months",
+        "m = {12: 'Dec'}\nf(**{'n': 12})",
+        "m = {12: 'Dec'}\nf(**{'n': TOP})",
+    ),
+    "no columns of a text, no index that is computed, no date": (
+        "the 5 latest since 17 May",
+        "line[5:17] + x[i + 5] + x[::5]\ndatetime(2024, 5, 17)\nm.group(5)\nx[:5]",
+        "line[5:17] + x[i + 5] + x[::5]\ndatetime(2024, 5, 17)\nm.group(5)\nx[:LATEST]",
+    ),
+    "in an index of rows that fulfil a condition": (
+        "units above 100",
+        "df[df.units > 100]\ndf.loc[(df.units >= 100) & (df.b == 1)]",
+        "df[df.units > ABOVE]\ndf.loc[(df.units >= ABOVE) & (df.b == 1)]",
+    ),
+    "each use of a number is one": (
+        "units above 100",
+        "share = (x > 100).sum() / n * 100\nx.head(100)\ny = x < 100",
+        "share = (x > ABOVE_X).sum() / n * ABOVE_MULT\nx.head(ABOVE_HEAD)\ny = x < ABOVE_X",
+    ),
+    "layout is none": (
+        "the top 7 of a.csv",
+        "pd.read_csv('a.csv', skiprows=7)\nx.nlargest(7)\nx.sum(axis=7)",
+        "pd.read_csv(A_CSV, skiprows=7)\nx.nlargest(TOP)\nx.sum(axis=7)",
+    ),
+    "a number of two meanings has the name of neither": (
+        "Which of the 12 months sold over 12 units?",
+        "x > 12",
+        "x > X",
+    ),
+    "each thing that is compared is one": (
+        "older than 30, with more than 30 orders",
+        "df[(df.age > 30) & (df['orders'].sum() > 30) & (18 < df['age'] < 30)]",
+        "df[(df.age > AGE) & (df['orders'].sum() > SUM) & (18 < df['age'] < AGE)]",
+    ),
+    "the value of a key or of an argument by its name": (
+        "the top 7",
+        "p = {'n': 7, 'k': 7}\ndef f(a, n=7, *, digits=7): pass",
+        "p = {'n': TOP_N, 'k': TOP_K}\ndef f(a, n=TOP_N, *, digits=TOP_DIGITS): pass",
+    ),
 }
 
 
@@ -118,6 +163,15 @@ def test_parameters_stand_in_the_places_of_their_values(case):
     (cell,) = Program.of(events(code, query=query, files=files)).cells
 
     assert cell.source == expected
+
+
+def test_a_number_that_code_uses_in_two_ways_is_changed_in_neither_by_a_name_that_fits_both(tmp_path):
+    program = Program.of(events("print(sorted([4, 9, 6, 7])[:3], max(2, 3))", query="the top 3", files=()))
+
+    assert run(program, tmp_path).stdout == "[4, 6, 7] 3\n"
+    assert "ambiguous option: --top could match --top-first, --top-max-2" in run(program, tmp_path, "--top", "1").stderr
+    assert run(program, tmp_path, "--top-first", "1").stdout == "[4] 3\n"
+    assert "max_2: the top 3 (default: 3)" in run(program, tmp_path, "--help").stdout
 
 
 FOLDERS = {
@@ -194,6 +248,12 @@ def test_a_magic_of_several_lines_leaves_its_cell_out(code):
     program = Program.of(events(code, query="q", files=()))
 
     assert (program.cells, program.left_out) == ([], ["cell 1: it is no plain Python"])
+
+
+def test_a_value_that_the_journal_masks_is_named():
+    program = Program.of(events("x = 'a'", "pd.read_csv('[secret].csv')", query="q", files=()))
+
+    assert program.left_out == ["cell 2: a value that is kept as [secret], as those of secrets are"]
 
 
 def test_a_statement_that_begins_on_the_line_of_the_one_that_failed_is_left_out_whole():

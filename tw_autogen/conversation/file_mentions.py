@@ -8,16 +8,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from tw_autogen.file_suffixes import DATA, DOCUMENTS, MACROS, PACKED, PICTURES
 from tw_autogen.safe_folder import is_protected
 
-_SUFFIXES = frozenset({
-    ".arrow", ".avro", ".csv", ".db", ".dta", ".feather", ".geojson", ".json", ".jsonl", ".ndjson", ".npy", ".npz",
-    ".ods", ".orc", ".parquet", ".sas7bdat", ".sav", ".sqlite", ".sqlite3", ".tsv", ".xlsx", ".zip",
-    ".bmp", ".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg", ".tif", ".tiff", ".webp",
-    ".docx", ".html", ".md", ".odt", ".pptx", ".rst", ".tex", ".txt",
-})  # fmt: skip
+_SUFFIXES = DATA | DOCUMENTS | PICTURES
 _MOST_CHARS = 200
-_PACKED = (".bz2", ".gz", ".xz", ".zst")
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 """Letters that stand beside a name without a blank: Thai, Lao, Burmese, Khmer, kana, Han, and Hangul's particles."""
 _MARK = "\x01"
@@ -45,7 +40,15 @@ def _marked(text: str) -> str:
 
 
 def is_data_or_document(name: str) -> bool:
-    """Return whether a plain name has a suffix of data, pictures or documents, and is no dotfile or protected name."""
+    """Return whether a file may be copied to where the user's programs find it: data, a picture or a document.
+
+    Args:
+        name: Plain. A dotfile, a protected name and a workbook of a kind that may hold macros are none.
+    """
+    return _is_named_file(name) and not name.lower().endswith(MACROS)
+
+
+def _is_named_file(name: str) -> bool:
     return split_suffix(name.lower())[1] in _SUFFIXES and not name.startswith(".") and not is_protected(name)
 
 
@@ -57,7 +60,7 @@ def split_suffix(name: str) -> tuple[str, str, str]:
         (('a', '.csv', '.gz'), ('b', '.png', ''))
     """
     stem, suffix = os.path.splitext(name)
-    if suffix.lower() not in _PACKED:
+    if suffix.lower() not in PACKED:
         return stem, suffix, ""
     return (*os.path.splitext(stem), suffix)
 
@@ -94,7 +97,7 @@ def file_names(text: str, exists: Callable[[str], bool] = lambda name: False) ->
             if found := _begun(name, exists, blank=blank and first == 0):
                 spans.append((run.start() + first, found))
     names = dict.fromkeys(name for _, name in sorted(spans))
-    return [name for name in names if is_data_or_document(re.split(r"[/\\]", name)[-1])]
+    return [name for name in names if _is_named_file(re.split(r"[/\\]", name)[-1])]
 
 
 def _ends_of_names(run: str) -> list[tuple[int, int]]:

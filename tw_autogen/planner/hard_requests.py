@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
+from tw_autogen.file_suffixes import DATA, DOCUMENTS, PACKED
 from tw_autogen.python_source import parsed_cell
 
 _JOINS = frozenset({"merge", "merge_asof", "merge_ordered", "concat", "combine_first", "vlookup"})
@@ -22,7 +23,7 @@ _WORD = re.compile(r"\w+")
 _LONG, _LONGEST, _ROUND = 10_000, 10**18, 100
 """From which whole number on, to which one, and unless it is a multiple of which, one in code counts as copied."""
 _FILE = re.compile(
-    r"[^\n]{1,200}\.(?:csv|tsv|txt|xlsx?|ods|jsonl?|parquet|feather|db|sqlite3?|html?|md|xml|gz|dat|log)", re.I
+    rf"[^\n]{{1,200}}\.(?:{'|'.join(one[1:] for one in sorted([*DATA, *DOCUMENTS, *PACKED, '.dat', '.log']))})", re.I
 )
 
 

@@ -33,7 +33,7 @@ _NAMES = frozenset({
     "rakefile", "gemfile", "dockerfile", "compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml",
     "compose.override.yaml", "compose.override.yml", "docker-compose.override.yml", "docker-compose.override.yaml",
     ".circleci", ".rprofile", "lefthook.yml", "package.json", "composer.json", "cmakelists.txt", "build.gradle",
-    "build.gradle.kts", "settings.gradle", "flake.nix", "shell.nix", "bunfig.toml", "pom.xml", "build.rs",
+    "build.gradle.kts", "settings.gradle", "flake.nix", "shell.nix", "bunfig.toml", "pom.xml", "build.rs", "build.xml",
     "cargo.toml", ".cargo", ".yarnrc.yml", ".yarnrc", ".pnp.cjs", "mise.toml", ".mise.toml", ".mise.local.toml",
     "procfile", "vagrantfile", "jenkinsfile", "sconstruct", "wscript", "meson.build", "gulpfile.js", "gruntfile.js",
     "directory.build.props", "directory.build.targets", "directory.build.rsp", "directory.packages.props",

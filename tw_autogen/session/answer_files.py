@@ -227,9 +227,12 @@ class AnswerFiles:
         fresh = {path: place for path, place in places.items() if self._is_fresh(path, place, stamps[path])}
         others = {one.path.name: one.path for one in artifacts if one.path not in places}
         others = {name: path for name, path in others.items() if not is_data_or_document(name)}
-        why = f"only data, pictures and documents are copied to {self.folder}; name a folder for all files (--out)"
+        why = f"only data, pictures and documents are copied to {self.folder}, and none that may hold macros"
         named = sorted(mentioned(others, text))
-        unsaved = [Saved(others[name], None, _obeyed(name) or f"{name}: {why}") for name in named]
+        unsaved = [
+            Saved(others[name], None, _obeyed(name) or f"{name}: {why}; name a folder for all files (--out)")
+            for name in named
+        ]
         if not fresh:
             return unsaved
         room = _Room(self._limit_mb)

@@ -88,18 +88,18 @@ def folded_html(head: str, body: str, *, is_open: bool = False) -> str:
 
 
 def sources_html(sources: Sequence[NumberSource]) -> str:
-    """Return folded where the numbers of an answer come from; those not found stand in the line that is always shown.
+    """Return folded where the numbers of an answer come from; the line that is always shown names those without one.
 
     Args:
         sources: As `number_sources` returns them; empty: nothing is shown.
     """
     if not sources:
         return ""
-    missing = [one.number for one in sources if one.kind == "not found"]
     head = f"Sources of {len(sources)} number{'s' * (len(sources) != 1)}"
-    if missing:
-        shown = ", ".join(missing[:_MOST_MISSING]) + (", …" if len(missing) > _MOST_MISSING else "")
-        head += f"; not found in any output: {shown}"
+    for kind, words in ("not found", "not found in any output"), ("possible", "only possibly computed"):
+        if numbers := [one.number for one in sources if one.kind == kind]:
+            shown = ", ".join(numbers[:_MOST_MISSING]) + (", …" if len(numbers) > _MOST_MISSING else "")
+            head += f"; {words}: {shown}"
     items = "".join(f"<li>{_escaped(str(one))}</li>" for one in sources[:_MOST_SOURCES])
     return folded_html(head, f"<ul>{items}</ul>")
 

@@ -40,12 +40,14 @@ class RequestFiles:
     Args:
         placed: Their paths: copies in the session's folder, or large files at their own place.
         missing: Names for which there is no file yet.
-        note: Words for the prompt about missing ones; empty: there are none, or no folder to look in.
+        note: Words for the prompt about missing ones, and those withheld; empty: there are none, or no folder.
+        withheld: Names of files of the user's folder that are left alone because they are named like secrets.
     """
 
     placed: tuple[Path, ...] = ()
     missing: tuple[str, ...] = ()
     note: str = ""
+    withheld: tuple[str, ...] = ()
 
 
 class MentionedFileCopier:
@@ -104,8 +106,9 @@ class MentionedFileCopier:
             else:
                 if path is not None:
                     found[plain] = path
-        notes.append(self._note(missing))
-        return RequestFiles(tuple(found.values()), tuple(missing), "\n".join(filter(None, notes)))
+        withheld = [name for name in wanted if self._is_withheld(name)]
+        notes += [self._note(missing), withheld_words(withheld)]
+        return RequestFiles(tuple(found.values()), tuple(missing), "\n".join(filter(None, notes)), tuple(withheld))
 
     def _exists(self, name: str) -> bool:
         """Return whether code has made a file of this name, or the user's folder holds it."""
@@ -177,6 +180,19 @@ class MentionedFileCopier:
 
     def _relative(self, name: str) -> str | None:
         """Return a name relative to the user's folder; None if it lies outside, or is one that is left alone."""
+        return None if is_secret_file(PurePath(name).name) else self._within(name)
+
+    def _is_withheld(self, name: str) -> bool:
+        """Return whether a name is that of a file of the user's folder which is left alone as one of secrets."""
+        if self._users is None or not is_secret_file(PurePath(name).name):
+            return False
+        try:
+            relative = self._within(name)
+        except (ValueError, RuntimeError):  # no text that a path can be
+            return False
+        return relative is not None and _has(self._users, relative)
+
+    def _within(self, name: str) -> str | None:
         path = Path(os.path.expanduser(name))
         if path.is_absolute():
             if self._users is None or not path.is_relative_to(self._users):
@@ -184,7 +200,7 @@ class MentionedFileCopier:
             path = path.relative_to(self._users)
         parts = path.parts
         private = any(part.startswith(".") or is_protected(part) for part in parts)
-        return None if private or is_secret_file(path.name) else self._as_stored(path.as_posix())
+        return None if private else self._as_stored(path.as_posix())
 
     def _as_stored(self, name: str) -> str:
         """Return a name with its accents as the user's folder has them, which may be signs of their own (macOS)."""
@@ -205,6 +221,14 @@ class MentionedFileCopier:
             near = difflib.get_close_matches(name, there, n=3, cutoff=0.6)
             words.append(f"{name} (similar: {', '.join(near)})" if near else name)
         return f"Not in the User's folder {self._users}: {', '.join(words)}."
+
+
+def withheld_words(names: Collection[str]) -> str:
+    """Return a sentence about files that a request names and that are left alone; empty if there are none."""
+    if not names:
+        return ""
+    listed = ", ".join(map(repr, names))
+    return f"Named like files of secrets, so neither copied nor described unless the User attaches them: {listed}."
 
 
 def _copy_of(source: str) -> Copied:

@@ -13,6 +13,7 @@ from pathlib import Path
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import CellRan, CellStarted, Event, RoundOpened, SessionOpened
 from tw_autogen.python_source import parse, python_lines
+from tw_autogen.secret_masking import MASK
 from tw_autogen.session.earlier_session import EarlierSession
 from tw_autogen.session.name_flow import (
     acts_outside,
@@ -158,7 +159,10 @@ class Program:
         made = cls(read.session, read.requests, files=list(read.files), left_out=[*read.left_out, *unsure])
         made.missing = sorted(missing)
         names = {name for _, tree, _, _ in read.cells for name in _names(tree)}
-        found = ParameterFinder(read.requests, made.files, names, read.folder)
+        first = ParameterFinder(read.requests, made.files, names, read.folder)
+        for code, tree, _, _ in cells:
+            first.places(tree, code)
+        found = ParameterFinder(read.requests, made.files, names, read.folder, first.uses)
         request = ""
         for code, tree, asked, ran in cells:
             source = replaced(code, found.places(tree, code))
@@ -267,6 +271,8 @@ class _Reader:
             self._running[event.cell] = event.code
         elif isinstance(event, CellRan) and event.cell in self._running:
             code = _without_magics(self._running.pop(event.cell))
+            if MASK in code:
+                self.left_out.append(f"cell {event.cell}: a value that is kept as {MASK}, as those of secrets are")
             try:
                 tree = parse(code)
             except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -7,17 +7,18 @@ import contextlib
 import keyword
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from tw_autogen.file_suffixes import DATA, DOCUMENTS, PACKED, PICTURES
 from tw_autogen.python_source import expression_of, parse, python_lines
 
 _NUMBER = re.compile(r"(?<![\w.,/-])(\d+(?:\.\d+)?)(?:\s?(%|percent\b|Prozent\b))?(?![\w]|[.,]\d|[-/]\d)")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _READERS = re.compile(r"(read_\w+|open|loadtxt|genfromtxt|load|imread)$")
 _FOLDERS = re.compile(r"(i?glob|rglob|listdir|scandir|walk|describe|(Posix|Windows)?Path)$")
-_DATA = re.compile(r"\.(csv|tsv|txt|jsonl?|xlsx?|parquet|feather|db|sqlite3?|zip|gz|xml|html?)$", re.IGNORECASE)
+_DATA = tuple(DATA | DOCUMENTS | PICTURES | {*PACKED})
 _QUERIES = re.compile(r"(query|eval)$")
 """Methods that evaluate a text, in which `@name` is a variable."""
 _WILD = re.compile(r"[*?\[{]")
@@ -27,9 +28,14 @@ _MOST_FILES = 1000
 """Names of given files that are looked for in the questions; the names of more would take long."""
 _NEAR_CHARS = 100
 _LOOKS = frozenset(("figsize", "dpi", "fontsize", "labelsize", "rotation", "linewidth", "lw", "markersize", "bins")) | {
-    *("random_state", "seed"),
+    *("random_state", "seed", "axis", "level", "header", "skiprows", "index_col", "usecols", "sheet_name", "ddof"),
+    *("decimals", "ndigits", "indent"),
 }
 """Keywords whose number is a question's only if the word stands beside it: `20 bins`."""
+_NO_COUNTS = frozenset(("round", "around", "date", "datetime", "Timestamp", "group", "reshape", "subplots"))
+"""Functions whose arguments are digits, dates, or places: no number of a question, though it may be equal to one."""
+_VALUE = "value"
+"""What a number is for, where the code around it does not say."""
 _SMALL = (0, 1, 2)
 """Numbers that stand in code for something else than what a question means, such as an axis or a square."""
 _FILLERS = frozenset(("an", "and", "are", "as", "at", "by", "for", "from", "how", "in", "is", "it", "many", "more")) | {
@@ -71,10 +77,31 @@ Place = tuple[int, int, int, int, str]
 
 
 class ParameterFinder:
-    """Finds the parameters of code: files that were given, folders that it reads, and numbers that a question names."""
+    """Finds the parameters of code: files that were given, folders that it reads, and numbers that a question names.
 
-    def __init__(self, requests: Sequence[str], files: Sequence[str], taken: set[str], folder: str) -> None:
-        self.known: dict[str | int | float, Parameter] = {}
+    A number is one parameter for each use that code makes of it, such as the argument of `head`, or a limit in
+    comparisons: equal numbers may mean different things. An index, a key of a dictionary, and digits are none.
+
+    Args:
+        requests: The questions.
+        files: Names of the files that they brought.
+        taken: Names that no parameter may have.
+        folder: The session's.
+        uses: Of each number all its uses, as `self.uses` of a finder that has seen the same code; None: unknown, and
+            the parameters are named as if each number had one.
+    """
+
+    def __init__(
+        self,
+        requests: Sequence[str],
+        files: Sequence[str],
+        taken: set[str],
+        folder: str,
+        uses: Mapping[float, set[str]] | None = None,
+    ) -> None:
+        self.known: dict[tuple[str | int | float, str], Parameter] = {}
+        self.uses: dict[float, set[str]] = {}
+        self._all_uses = uses or {}
         self._files = {spelt: one for one in reversed(files) for spelt in (f"./{one}", one)}
         self._names = {PurePath(one).name: one for one in reversed(files)}
         self._folder = folder
@@ -88,10 +115,11 @@ class ParameterFinder:
                 words = words.replace(PurePath(name).name, " ")
             for one in _NUMBER.finditer(words):
                 value = float(one[1])
-                around = _word_near(words, one.start(), one.end()), question
-                self._numbers.setdefault(value, around)
-                if one[2]:
-                    self._numbers.setdefault(value / 100, around)
+                near = _word_near(words, one.start(), one.end())
+                for number in (value, value / 100) if one[2] else (value,):
+                    before, asked = self._numbers.setdefault(number, (near, question))
+                    if before.lower() != near.lower():  # `12 months over 12 %`: code may mean either
+                        self._numbers[number] = "", asked
 
     def places(self, tree: ast.Module, code: str) -> list[Place]:
         """Return where parameters stand in a cell, last one first, with the text that stands there instead.
@@ -102,11 +130,13 @@ class ParameterFinder:
         """
         found: list[Place] = []
         before, self._lines = self._lines, [line.encode() for line in python_lines(code)]
-        self._visit(tree, "", False, found)
+        self._visit(tree, "", False, found, use=_VALUE)
         self._lines = before
         return sorted(found, reverse=True)
 
-    def _visit(self, node: ast.AST, name: str, reads: bool, found: list[Place], *, lists: bool = False) -> None:
+    def _visit(
+        self, node: ast.AST, name: str, reads: bool, found: list[Place], *, use: str, lists: bool = False
+    ) -> None:
         """Look at a node.
 
         Args:
@@ -114,6 +144,7 @@ class ParameterFinder:
             name: Of the keyword or variable that takes its value; empty: it has none.
             reads: It is an argument of a function that reads files.
             found: Takes the places.
+            use: What a number that stands there is for; empty: for nothing that a question names.
             lists: It is an argument of a function that reads folders.
         """
         if isinstance(node, ast.JoinedStr | ast.Constant):
@@ -121,7 +152,7 @@ class ParameterFinder:
                 text = self._joined(node, reads or lists or bool(name))
                 text = self._between_braces(text or self._source_of(node)) or text
             else:
-                known = self._parameter(node.value, name, reads)
+                known = self._parameter(node.value, name, reads, use)
                 text = known.name if known is not None else self._placed(node.value, reads or lists or bool(name))
             if text and node.end_lineno is not None and node.end_col_offset is not None:
                 before = self._lines[node.lineno - 1][: node.col_offset]
@@ -133,10 +164,10 @@ class ParameterFinder:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow | ast.Mod | ast.FloorDiv):
             sides = [one for one in (node.left, node.right) if not _is_number(one)]
             for one in [node.left] if isinstance(node.op, ast.Pow) else sides:
-                self._visit(one, "", False, found)
+                self._visit(one, "", False, found, use=_VALUE)
             return
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            self._visit(node.value, node.targets[0].id, False, found)
+            self._visit(node.value, node.targets[0].id, False, found, use=node.targets[0].id)
             return
         if isinstance(node, ast.Call):
             self._visit_call(node, found)
@@ -144,20 +175,21 @@ class ParameterFinder:
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if is_docstring or isinstance(node, ast.pattern):  # a name in a pattern would match everything
             return
-        for inner in ast.iter_child_nodes(node):
-            self._visit(inner, "", reads, found, lists=lists)
+        for inner, inner_use in _parts(node, use):
+            self._visit(inner, "", reads, found, use=inner_use, lists=lists)
 
     def _visit_call(self, node: ast.Call, found: list[Place]) -> None:
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        self._visit(node.func, "", False, found)
+        self._visit(node.func, "", False, found, use=_VALUE)
         reads, lists = bool(_READERS.match(called)), _lists(node.func, called)
-        for one in node.args:
+        for at, one in enumerate(node.args, 1):
             if _QUERIES.match(called) and isinstance(node.func, ast.Attribute):
                 found += self._in_query(one)
-            self._visit(one, "", reads, found, lists=lists)
+            use = "" if called in _NO_COUNTS else f"{called or _VALUE}_{at}" if at > 1 else called or _VALUE
+            self._visit(one, "", reads, found, use=use, lists=lists)
         for pair in node.keywords:
             if self._is_asked_for(pair):
-                self._visit(pair.value, pair.arg or "", reads, found, lists=lists)
+                self._visit(pair.value, pair.arg or "", reads, found, use=pair.arg or _VALUE, lists=lists)
 
     def _is_asked_for(self, pair: ast.keyword) -> bool:
         """Return whether a number that this keyword has may be one of a question: of looks, if it stands beside it."""
@@ -166,12 +198,14 @@ class ParameterFinder:
         value = pair.value.value if isinstance(pair.value, ast.Constant) else None
         return isinstance(value, int | float) and self._numbers.get(value, ("", ""))[0].lower() == pair.arg
 
-    def _parameter(self, value: object, name: str, reads: bool) -> Parameter | None:
+    def _parameter(self, value: object, name: str, reads: bool, use: str) -> Parameter | None:
         if isinstance(value, str):
             given = self._files.get(value)
             if given is None and PurePath(value).is_absolute():
                 given = self._names.get(PurePath(value).name)
-            is_data = reads and PurePath(value).is_absolute() and _DATA.search(value) and not _WILD.search(value)
+            is_data = (
+                reads and PurePath(value).is_absolute() and value.lower().endswith(_DATA) and not _WILD.search(value)
+            )
             if given is None and is_data and not self._is_own(value):
                 given = value
             if given is None:
@@ -180,10 +214,13 @@ class ParameterFinder:
             return self._known(given, base or "file", "a file of the session", brought=given in self._files)
         if not isinstance(value, int | float) or isinstance(value, bool) or value not in self._numbers:
             return None
-        if value in _SMALL:
+        if value in _SMALL or not use:
             return None
         near, request = self._numbers[value]
-        return self._known(value, name or near or "number", request)
+        self.uses.setdefault(value, set()).add(use)
+        alone = len(self._all_uses.get(value, ())) < 2
+        base = (name or near or use) if alone else f"{near}_{use}".strip("_")
+        return self._known(value, base, f"{use}: {request}", use=use)
 
     def _placed(self, value: object, lists: bool) -> str:
         """Return code for a path: in the session's folder a relative one, below one that is read with its parameter."""
@@ -226,7 +263,6 @@ class ParameterFinder:
                 if isinstance(node, ast.JoinedStr):
                     left += node.values
                 elif isinstance(node, ast.FormattedValue):
-                    left += [node.format_spec] if node.format_spec else []
                     inner = "" if isinstance(node.value, ast.Name) else f"({ast.unparse(node.value)}\n)"
                     if places := self.places(parse(inner), inner):
                         node.value = expression_of(replaced(inner, places))
@@ -266,7 +302,7 @@ class ParameterFinder:
             return self._folder, path[len(self._folder) :]
         wild = _WILD.search(path)
         folder = str(PurePath(f"{path[: wild.start()]}x").parent) if wild else path.rstrip("/")
-        odd = not PurePath(folder).name or folder.startswith("//") or "\n" in folder or _DATA.search(folder)
+        odd = not PurePath(folder).name or folder.startswith("//") or "\n" in folder or folder.lower().endswith(_DATA)
         if odd or not lists or not PurePath(folder).is_absolute() or not path.startswith(folder):
             return None
         return folder, path[len(folder) :]
@@ -282,9 +318,16 @@ class ParameterFinder:
         return self._known(folder, base, "a folder that is read", is_folder=True).name
 
     def _known(
-        self, value: str | int | float, base: str, about: str, *, brought: bool = False, is_folder: bool = False
+        self,
+        value: str | int | float,
+        base: str,
+        about: str,
+        *,
+        use: str = "",
+        brought: bool = False,
+        is_folder: bool = False,
     ) -> Parameter:
-        if value not in self.known:
+        if (value, use) not in self.known:
             plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", base).upper())  # as Python reads a name
             plain = "".join(sign if f"_{sign}".isidentifier() else "_" for sign in plain)
             plain = plain if plain.isidentifier() else f"_{plain}"
@@ -293,8 +336,47 @@ class ParameterFinder:
                 name, number = f"{plain}_{number}", number + 1
             self._numbered[plain] = number
             self._taken.add(name)
-            self.known[value] = Parameter(name, value, about, brought, is_folder)
-        return self.known[value]
+            self.known[value, use] = Parameter(name, value, about, brought, is_folder)
+        return self.known[value, use]
+
+
+def _parts(node: ast.AST, use: str) -> Iterator[tuple[ast.AST, str]]:
+    """Yield the parts of a node, each with what a number that stands there is for.
+
+    Args:
+        node: No call, assignment, text or number.
+        use: What the node is for; empty: its own numbers are an index, a key or digits.
+    """
+    uses: dict[int, str] = {}
+    others = _VALUE
+    if isinstance(node, ast.Subscript):
+        uses = {id(node.slice): ""}
+    elif isinstance(node, ast.Slice):
+        others = "" if node.lower and node.upper or node.step else "first" if node.upper else "from"
+    elif isinstance(node, ast.Dict):
+        uses = {id(one): _text_of(key) or _VALUE for key, one in zip(node.keys, node.values, strict=True)}
+        uses |= {id(key): "" for key in node.keys}
+    elif isinstance(node, ast.arguments):
+        named = [*node.posonlyargs, *node.args][::-1]
+        uses = {id(one): inner.arg for inner, one in zip(named, node.defaults[::-1], strict=False)}
+        uses |= {id(one): inner.arg for inner, one in zip(node.kwonlyargs, node.kw_defaults, strict=True)}
+    elif isinstance(node, ast.Compare):
+        others = next(filter(None, map(_text_of, (node.left, *node.comparators))), "limit")
+    elif isinstance(node, ast.BinOp):
+        others = type(node.op).__name__.lower() if use else ""
+    elif isinstance(node, ast.UnaryOp | ast.Tuple | ast.List | ast.Set | ast.IfExp | ast.BoolOp):
+        others = use
+    for inner in ast.iter_child_nodes(node):
+        yield inner, uses.get(id(inner), others)
+
+
+def _text_of(node: ast.expr | None) -> str:
+    """Return what code calls a value: a text, or the last name of a variable, column or function; empty: nothing."""
+    if isinstance(node, ast.Subscript | ast.Call):
+        text = _text_of(node.slice) if isinstance(node, ast.Subscript) else ""
+        return text or _text_of(node.value if isinstance(node, ast.Subscript) else node.func)
+    value = getattr(node, "value", "")
+    return str(getattr(node, "attr", "") or getattr(node, "id", "") or (value if isinstance(value, str) else ""))
 
 
 def _is_number(node: ast.expr) -> bool:

@@ -30,7 +30,7 @@ from tw_autogen.picture_files import is_image_url
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, walk_links
 from tw_autogen.session.answer import USER
 from tw_autogen.session.answer_files import AnswerFiles
-from tw_autogen.session.mentioned_files import LARGE_BYTES, MentionedFileCopier, RequestFiles
+from tw_autogen.session.mentioned_files import LARGE_BYTES, MentionedFileCopier, RequestFiles, withheld_words
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_descriptions import RequestDescriptions
 from tw_autogen.session.settings import SessionSettings
@@ -387,7 +387,7 @@ class SessionInputs(Closing):
         team: The session's roles.
         distrusted: A folder that somebody else may have made: a given file there must not be a link out of it. It is
             held open until `close`.
-        on_problem: Called with a line about a file that can't be read as what its name says.
+        on_problem: Called with a line about a file that can't be read as what its name says, or is left alone.
         earlier: Rounds of the same session in a process before; what they were told of files is not told again.
     """
 
@@ -415,6 +415,7 @@ class SessionInputs(Closing):
         self._here = FolderTrust.of(trust=True)
         posts = [post for one in earlier for post in one.posts]
         told = "\n".join(post.message for post in posts if post.send_from == USER)
+        self._on_problem = on_problem
         self._descriptions = RequestDescriptions(settings, folder, lambda: team.describer(folder), on_problem, told)
         self._root = root
         self._copies = read_copies(root)
@@ -520,6 +521,8 @@ class SessionInputs(Closing):
             brought: Its files.
             variables: Its data.
         """
+        if brought.withheld:
+            self._on_problem(withheld_words(brought.withheld))
         held = [str(one) for one in self._team.users_variables(self._folder) if one.name not in variables]
         new = [line for line in held if line not in self._held]
         self._held = frozenset(held)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
-from tw_autogen.secret_masking import SECRET_VARIABLE, is_secret_name, mask_named
+from tw_autogen.secret_masking import is_secret_name, mask_named
 
 UNREADABLE = "can't be read: "
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./${}?&#~-]+", re.ASCII)
@@ -22,6 +22,8 @@ _HEADER = re.compile(r"(?P<name>[A-Za-z][\w-]*): ?(?P<value>\S.*)", re.ASCII | r
 _URL = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,20}://\S+")
 _KEY = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+/=-]{20,}", re.ASCII)
 """What is no name of a program or package, and long enough for a key."""
+_SECRET_PART = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+"""In names of options and variables whose values are shown to nobody: rather too many than too few."""
 _OF_ENVIRONMENT = ("-e", "--env", "--env-var")
 _OF_HEADERS = ("-H", "--header", "--headers")
 _HIDDEN = "…"
@@ -110,7 +112,7 @@ def _masked_value(option: str, text: str) -> str:
 
 def _is_secret_option(option: str) -> bool:
     name = option.lstrip("-")
-    return is_secret_name(name) or SECRET_VARIABLE.search(name) is not None
+    return is_secret_name(name) or _SECRET_PART.search(name) is not None
 
 
 def _plain(word: str) -> str:

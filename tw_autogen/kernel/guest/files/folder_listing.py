@@ -27,7 +27,7 @@ _TABLES = (".csv", ".tsv")
 _DESCRIBED = frozenset({
     ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".geojson", ".parquet", ".pq", ".parq", ".feather", ".arrow",
     ".ipc", ".xlsx", ".xlsm", ".xls", ".xlsb", ".ods", ".dta", ".sas7bdat", ".xpt", ".db", ".sqlite", ".sqlite3",
-    ".txt", ".md", ".rst", ".html", ".htm", ".zip", ".pdf", ".docx",
+    ".ldjson", ".sav", ".xml", ".tar", ".tgz", ".txt", ".md", ".rst", ".html", ".htm", ".zip", ".pdf", ".docx",
 })  # fmt: skip
 _FOLDED = 3
 """So many files of one pattern are one line."""
@@ -278,6 +278,18 @@ _PRIVATE = re.compile(
     r"|tw_autogen\.ya?ml",
     re.IGNORECASE | re.DOTALL,
 )
+_TABLES_AND_TEXTS = (
+    *(".arrow", ".avro", ".csv", ".dta", ".feather", ".geojson", ".ipc", ".jsonl", ".ldjson", ".ndjson", ".npy"),
+    *(".npz", ".ods", ".orc", ".parq", ".parquet", ".pq", ".sas7bdat", ".sav", ".tsv", ".xls", ".xlsb", ".xlsm"),
+    *(".xlsx", ".xpt", ".docx", ".htm", ".html", ".md", ".odt", ".pdf", ".pptx", ".rst", ".tex", ".bmp", ".gif"),
+    *(".jpeg", ".jpg", ".png", ".svg", ".tif", ".tiff", ".webp"),
+)
+_SECRET_TABLE = re.compile(
+    r"(?:^|_)(?:passwords?|passwd|credentials?|secrets?|(?:private|secret|access|root|api)_?keys?)"
+    r"(?:_?\d{1,4}|_backup|_old|_new|_copy|_export|_prod|_dev)?$",
+    re.IGNORECASE,
+)
+_NEW_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PRIVATE_ENDS = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".gpg", ".ovpn", "~")
 
 
@@ -287,9 +299,15 @@ def is_private(name: str) -> bool:
     Example:
         >>> is_private(".env"), is_private("db_credentials.json"), is_private("server.pem"), is_private("api_token.txt")
         (True, True, True, True)
-        >>> is_private("sales.csv"), is_private("token_counts.csv")
-        (False, False)
+        >>> is_private("sales.csv"), is_private("tokens.csv"), is_private("passwords.csv")
+        (False, False, True)
+
+    Source: of tables and texts `tw_autogen.secret_masking.is_secret_file`, which a test compares.
     """
+    low = name.lower().removesuffix(".gz")
+    if low.endswith(_TABLES_AND_TEXTS) and not name.startswith("."):
+        words = _NEW_WORD.sub("_", name[: low.rindex(".")])
+        return _SECRET_TABLE.search(re.sub(r"[\W_]+", "_", words).strip("_")) is not None
     return _PRIVATE.fullmatch(name) is not None or name.lower().endswith(_PRIVATE_ENDS)
 
 
