@@ -814,6 +814,18 @@ def test_a_round_inside_a_round_is_refused(team):
     session.close_round()
 
 
+@pytest.mark.parametrize("act", ["next_role", "step", "post", "close_round"])
+@pytest.mark.parametrize("past", [0, 1])
+def test_a_step_without_an_open_round_is_no_reason_to_wait(team, act, past):
+    session, *_ = team([plans("hi", to="User")] * past, [])
+    for _ in range(past):
+        session.ask("one")
+    arguments = {"step": session.roles[:1], "post": ("User", "two")}
+
+    with pytest.raises(ConfigError, match="no round is open; begin one with open_round"):
+        getattr(session, act)(*arguments.get(act, ()))
+
+
 def test_a_closed_session_says_so(team):
     session, *_ = team([], [])
     session.close()
@@ -1116,7 +1128,7 @@ def itself():
 )
 def test_a_wrong_argument_leaves_the_session_as_it_was(wrong, tmp_path):
     with ScriptedModel([plans("fine.", to="User")]) as model, Session([Planner(model, [])], folder=tmp_path) as session:
-        with pytest.raises((ConfigError, SessionBusyError, TypeError, AttributeError), match="."):
+        with pytest.raises((ConfigError, TypeError, AttributeError), match="."):
             wrong(session, tmp_path)
 
         assert session.ask("and now?").text == "fine."

@@ -301,6 +301,14 @@ class PartnerConversation:
                     self._end.detach()
                     self._past, self._session = self.rounds, None
 
+    def close_unless_busy(self) -> None:
+        """End the session, as `close`, unless a request is under way; one that begins meanwhile gets a new session."""
+        if self._turn.acquire(blocking=False):
+            try:
+                self.close()
+            finally:
+                self._turn.release()
+
     def replace_history(self, rounds: Sequence[Round]) -> None:
         """End the session and the request that is under way, and know these rounds in place of what was said."""
         self.interrupt()
@@ -313,11 +321,8 @@ class PartnerConversation:
 
     def _idled(self) -> None:
         """Close after a long silence, unless a request has begun meanwhile."""
-        if self._idle.is_mine(threading.current_thread()) and self._turn.acquire(blocking=False):
-            try:
-                self.close()
-            finally:
-                self._turn.release()
+        if self._idle.is_mine(threading.current_thread()):
+            self.close_unless_busy()
 
     def _interrupt(self, stopped: threading.Event) -> None:
         with self._guard:
@@ -447,11 +452,16 @@ def close_soon(one: Session | PartnerConversation) -> None:
 _ALIVE: weakref.WeakSet[PartnerConversation] = weakref.WeakSet()
 
 
-def close_all(conversations: Sequence[PartnerConversation]) -> None:
-    """Close conversations, each even if another one's closing fails."""
+def close_all(conversations: Sequence[PartnerConversation], *, unless_busy: bool = False) -> None:
+    """Close conversations, each even if another one's closing fails.
+
+    Args:
+        conversations: Which.
+        unless_busy: Leave out those in which a request is under way then.
+    """
     with contextlib.ExitStack() as stack:
         for one in conversations:
-            stack.callback(one.close)
+            stack.callback(one.close_unless_busy if unless_busy else one.close)
 
 
 atexit.register(lambda: close_all(list(_ALIVE)))

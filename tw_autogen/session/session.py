@@ -375,6 +375,7 @@ class Session(NotebookAccess, Closing):
 
         Raises:
             RoundError: nobody of that name is here.
+            ConfigError: no round is open; so in `step`, `post` and `close_round`.
         """
         return next_speaker(self._team, self._open_one())
 
@@ -564,7 +565,7 @@ class Session(NotebookAccess, Closing):
     def _open_one(self) -> Round:
         self._refuse_closed()
         if not self._is_busy:
-            raise SessionBusyError(f"{self.id}: no round is open; begin one with open_round")
+            raise ConfigError(f"{self.id}: no round is open; begin one with open_round")
         return self.rounds[-1]
 
     def _refuse_inside(self) -> None:
