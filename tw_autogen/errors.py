@@ -323,7 +323,7 @@ class RoundInterrupted(RoundError):
 
 
 class JournalError(TwAutogenError):
-    """The journal of a session can't be written, as on a full disk; the session goes on once it can be."""
+    """The journal of a session can't be written: the disk is full, or the journal has as much as is read again."""
 
     def __init__(self, message: str, *, path: Path) -> None:
         super().__init__(message)

@@ -94,7 +94,8 @@ class PartnerConversation:
         idle_seconds: After so long without a request the session is closed, also if the host has left a round open; 0:
             never.
 
-    A session that was closed, by `close` or for its age, is followed by another one that knows what was said.
+    A session that was closed, by `close` or for its age, or that is full, is followed by another one that knows what
+    was said.
     """
 
     def __init__(self, make: Callable[[], Session], files: GivenFiles, *, idle_seconds: float = 0.0) -> None:
@@ -293,13 +294,7 @@ class PartnerConversation:
     def close(self) -> None:
         """End the session and the request that is under way; what was said is kept."""
         self.interrupt()
-        session = self._session
-        if session is not None:
-            session.close()
-            with self._guard:
-                if self._session is session:
-                    self._end.detach()
-                    self._past, self._session = self.rounds, None
+        self._end_session()
 
     def close_unless_busy(self) -> None:
         """End the session, as `close`, unless a request is under way; one that begins meanwhile gets a new session."""
@@ -335,13 +330,24 @@ class PartnerConversation:
         if stopped.is_set():
             raise _never_begun()
         if (session := self.session) is not None:
-            return session
+            if not session.full or (session.rounds and session.rounds[-1].state is RoundState.created):
+                return session
+            self._end_session()
         session = self._make()  # without the guard: it takes a while, and may be stopped
         with self._guard:
             if not stopped.is_set():
                 return self._begin(session)
         session.close()
         raise _never_begun()
+
+    def _end_session(self) -> None:
+        session = self._session
+        if session is not None:
+            session.close()
+            with self._guard:
+                if self._session is session:
+                    self._end.detach()
+                    self._past, self._session = self.rounds, None
 
     def _begin(self, session: Session) -> Session:
         for one in self.rounds:

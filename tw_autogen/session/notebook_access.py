@@ -16,6 +16,7 @@ from tw_autogen.lazy_module import LazyModule
 from tw_autogen.notebook_traceback import users_frames
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_html import folded_html, note_html, output_html
+from tw_autogen.session.event_journal import Journal
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs
 from tw_autogen.session.team import Team
 
@@ -65,6 +66,7 @@ class NotebookAccess(ABC):
     _awaited: threading.Event | None
     """Set when the request that `aask` is making is cancelled; None: it makes none."""
     _team: Team
+    _journal: Journal
     _set: dict[str, Any]
     """Variables that were set by name since the newest request, which the next one describes."""
     _held_by: dict[str, list[object]]
@@ -76,6 +78,11 @@ class NotebookAccess(ABC):
     def _refuse_closed(self) -> None: ...
     @abstractmethod
     def _refuse_second(self) -> None: ...
+
+    @property
+    def full(self) -> bool:
+        """Whether the journal has no room for another round: `ask` raises `JournalError` then."""
+        return self._journal.full
 
     @property
     @abstractmethod
@@ -195,7 +202,7 @@ class NotebookAccess(ABC):
 
     def __repr__(self) -> str:
         """Return a short text: id, state, requests, and where code runs."""
-        state = "closed" if self.closed else "busy" if self._is_busy else "open"
+        state = "closed" if self.closed else "busy" if self._is_busy else "full" if self.full else "open"
         count = len(self.rounds)
         asked = f"{count} request{'s' * (count != 1)}"
         return f"<Session {self.id}, {state}, {asked}, code runs in: {self.where}>"
