@@ -7,6 +7,7 @@ import math
 import re
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
@@ -789,6 +790,25 @@ def test_of_two_requests_that_are_awaited_the_cancelled_one_ends_and_the_other_g
 
         assert [(one.user_query, one.state) for one in session.rounds] == rounds
     assert answers == [{"first": "second", "second": "first"}[cancelled]]
+
+
+def test_awaited_requests_take_no_thread_of_the_loops_own_pool(tmp_path):
+    together = threading.Barrier(3)
+
+    class Meets(Parrot):
+        def reply(self, memory, **kwargs):
+            together.wait(20)
+            return super().reply(memory, **kwargs)
+
+    async def ask_all(sessions):
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        asked = [asyncio.ensure_future(one.aask(f"{number}")) for number, one in enumerate(sessions)]
+        await asyncio.wait_for(loop.run_in_executor(None, together.wait, 20), 30)
+        return [(await one).text for one in asked]
+
+    with Session([Meets()], folder=tmp_path / "a") as first, Session([Meets()], folder=tmp_path / "b") as second:
+        assert asyncio.run(ask_all([first, second])) == ["0", "1"]
 
 
 def test_a_host_may_drive_a_round_by_hand(team):

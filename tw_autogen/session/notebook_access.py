@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Round, RoundState
+from tw_autogen.deadline import awaited_thread
 from tw_autogen.errors import ConfigError, RoundInterrupted
 from tw_autogen.escaped_text import NO_FORMULAS, shortened, visible
 from tw_autogen.lazy_module import LazyModule
@@ -115,7 +116,7 @@ class NotebookAccess(ABC):
         *,
         images: Sequence[str] = (),
     ) -> Answer:
-        """Answer a request as `ask` does, on a worker thread; a notebook may `await` it.
+        """Answer a request as `ask` does, on a thread of its own; a notebook may `await` it.
 
         Where the awaiting task is cancelled, the round is interrupted; session and variables stay. A request that still
         waits for another one's end is not asked then, and the other one goes on.
@@ -142,7 +143,7 @@ class NotebookAccess(ABC):
                 finally:
                     self._awaited = None
 
-        work = asyncio.ensure_future(asyncio.to_thread(answer))
+        work = awaited_thread(answer, name=f"{self.id} answers")
         try:
             while not work.done():
                 await asyncio.wait([work], timeout=_WAKE_SECONDS)
