@@ -6,11 +6,15 @@ import ssl
 import subprocess
 import threading
 import time
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack, suppress
+from unittest.mock import patch
 
 import httpx
 import pytest
 
+from tw_autogen import deadline
 from tw_autogen.deadline import TracedSockets, finish_within, parts_within, threaded, unless_given_up, until_given_up
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -168,6 +172,72 @@ def test_work_that_is_given_up_is_interrupted_also_where_it_asks_in_turn():
         ended[0].join(5)
         assert not ended[0].is_alive()
         assert ended[0].name == "asked"
+
+
+class EndsAsItIsGivenUp(threading.Event):
+    """Is set at the moment at which the work has ended, and another thread has begun that may have its number."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.worker, self.interrupted = threading.Event(), [], []
+        self.bystander = threading.Thread(target=self.stand_by, name="bystander")
+
+    def work(self):
+        self.worker.append(threading.current_thread())
+        self.gate.wait(10)
+
+    def stand_by(self):
+        try:
+            for _ in range(30):
+                time.sleep(0.01)
+        except KeyboardInterrupt:
+            self.interrupted.append(threading.current_thread())
+
+    def is_set(self):
+        if self.worker and not self.gate.is_set():
+            self.gate.set()
+            self.worker[0].join(10)
+            time.sleep(0.1)  # until the system has its number back
+            self.bystander.start()
+        return self.gate.is_set()
+
+
+def test_a_thread_that_has_the_number_of_one_that_ended_is_not_interrupted():
+    given_up = EndsAsItIsGivenUp()
+
+    def ask():
+        return unless_given_up(given_up.work, otherwise=None, name="asked")
+
+    with until_given_up(given_up):
+        threaded(ask, name="test").result(20)
+    given_up.bystander.join(10)
+
+    assert given_up.interrupted == []
+
+
+class LateFuture(Future):
+    """Has a result just after whoever waited for it has stopped waiting."""
+
+    def result(self, timeout=None):
+        if timeout is not None:
+            raise FutureTimeout
+        return super().result()
+
+
+def test_a_result_that_comes_as_the_time_ends_counts():
+    late, ended = LateFuture(), []
+    late.set_result(42)
+    with patch.object(deadline, "threaded", lambda work, name: late):
+        assert finish_within(0.1, lambda: 42, lambda: ended.append(True)) == 42
+    assert not ended
+
+
+def test_a_time_out_of_the_works_own_is_raised_as_it_is():
+    def fail():
+        raise FutureTimeout("its own words")
+
+    with pytest.raises(FutureTimeout, match="its own words"):
+        finish_within(10, fail, lambda: None)
 
 
 def test_work_of_the_main_thread_is_done_there():

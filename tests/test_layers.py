@@ -81,6 +81,7 @@ def test_a_module_imports_downwards_only(path):
         assert package == "hosts" or root not in FRAMEWORKS, f"{where}: only hosts/ knows a framework"
         if root == "tw_autogen" and rest:
             assert not inside, f"{where}: inside a function"
+            assert rest[0] != "testing" or package in ("testing", "scenario"), f"{where}: doubles are for tests"
             assert rest[0] == package or LEVEL[rest[0]] < LEVEL[package], f"{where}: not below {package}"
 
 

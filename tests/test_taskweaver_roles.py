@@ -182,6 +182,44 @@ class Weather(Role):
     assert answer.usage.calls == 3
 
 
+def test_a_role_may_stream_the_model_and_look_at_the_attachments_of_its_post(folder, tmp_path):
+    (folder / "my_roles" / "weather" / "weather.py").write_text(
+        """\
+from taskweaver.llm import LLMApi
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.module.prompt_util import PromptUtil
+from taskweaver.role import Role, RoleConfig
+
+
+class Weather(Role):
+    def __init__(self, config: RoleConfig, logger, tracing, event_emitter, role_entry, llm_api: LLMApi):
+        super().__init__(config, logger, tracing, event_emitter, role_entry)
+        self.llm_api = llm_api
+
+    def reply(self, memory, **kwargs):
+        proxy = self.event_emitter.create_post_proxy(self.alias)
+        for words in ("first", "second"):
+            proxy.update_attachment(words, AttachmentType.thought)
+        kept = proxy.post.get_attachment(AttachmentType.thought)
+        proxy.post.del_attachment([AttachmentType.thought])
+        left = proxy.post.get_attachment(AttachmentType.thought)
+        marked = PromptUtil.wrap_text_with_delimiter("now", PromptUtil.DELIMITER_TEMPORAL)
+        asked = [{"role": "user", "content": self.format_experience() + "rain?"}]
+        words = "".join(one["content"] for one in self.llm_api.chat_completion_stream(asked))
+        proxy.update_message(f"{words} {kept} {left} {marked != 'now'}")
+        return proxy.end()
+"""
+    )
+    with (
+        ScriptedModel([plans("rain?", to="Weather"), "Rain", plans("Rain.", to="User")]) as model,
+        open_session(model, project=folder, folder=tmp_path / "sessions") as session,
+    ):
+        answer = session.ask("Will it rain?")
+
+    assert answer.round.posts[2].message == "Rain ['first', 'second'] [] True"
+    assert model.calls[1] == [{"role": "user", "content": "rain?"}]
+
+
 @pytest.mark.parametrize(
     ("takes", "body"),
     [

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future, wait
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,8 +20,10 @@ from tw_autogen.closing import value_set
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
+    import asyncio
     import ctypes
 else:
+    asyncio = LazyModule("asyncio")  # takes 10 ms, and only `awaited_thread` needs it
     ctypes = LazyModule("ctypes")  # only work that is given up needs it
 
 Result = TypeVar("Result")
@@ -100,6 +101,26 @@ def threaded(work: Callable[[], Result], *, name: str) -> Future[Result]:
     return done
 
 
+def awaited_thread(work: Callable[[], Result], *, name: str) -> asyncio.Future[Result]:
+    """Do work as `threaded` does; return a future of the running loop, of which cancelling ends the waiting alone.
+
+    The loop's own pool is not used: rounds that take minutes would take all its threads, and agents that wait for
+    agents would wait for ever.
+
+    Args:
+        work: As for `threaded`.
+        name: The thread's.
+    """
+
+    def run() -> Result:
+        try:
+            return work()
+        except StopIteration as error:  # a coroutine that awaits can't be given one, and would wait for ever
+            raise RuntimeError(f"{name}: StopIteration was raised: {error}") from error
+
+    return asyncio.wrap_future(threaded(run, name=name))
+
+
 def until_given_up(given_up: threading.Event) -> AbstractContextManager[None]:
     """Hand `unless_given_up` in this block, also in threads and tasks that begin in it, the event that ends its work.
 
@@ -128,17 +149,25 @@ def unless_given_up(work: Callable[[], Result], *, otherwise: Result, name: str)
     if given_up is None or threading.current_thread() is threading.main_thread():
         return work()
     idents: list[int] = []
+    at_work = threading.Lock()
 
     def run() -> Result:
         idents.append(threading.get_ident())
         _GIVEN_UP.set(None)  # what asks in turn is done on this thread, which is interrupted
-        return work()
+        try:
+            return work()
+        finally:
+            with at_work:  # another thread may get this one's number as soon as it has ended
+                idents.clear()
 
     done = threaded(run, name=name)
     while not wait([done], _GLANCE_SECONDS).done:
         if given_up.is_set():
-            for ident in idents:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(KeyboardInterrupt))
+            with at_work:
+                for ident in idents:
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                        ctypes.c_ulong(ident), ctypes.py_object(KeyboardInterrupt)
+                    )
             wait([done], _LAST_SECONDS)
             return otherwise
     return done.result()
@@ -161,14 +190,14 @@ def finish_within(seconds: float, work: Callable[[], Result], end: Callable[[], 
     """
     done = threaded(work, name="server call")
     try:
-        return done.result(seconds)
-    except FutureTimeout:
-        if done.done():  # the work's own error
-            raise
-        raise TimeoutError(f"no whole answer within {seconds:g} s") from None
+        wait([done], seconds)
     finally:
-        if not done.done():
+        late = not done.done()  # what comes after this is lost, and its sockets are not used again
+        if late:
             end()
+    if late:
+        raise TimeoutError(f"no whole answer within {seconds:g} s")
+    return done.result()
 
 
 def parts_within(

@@ -40,7 +40,7 @@
     │   ├── ApprovalNeeded          a person must approve, and nobody can be asked
     │   └── RoundInterrupted        stopped by `Session.interrupt()`
     ├── JournalError                the journal of a session can't be written           .path
-    ├── SessionBusyError            a round was begun inside a round, or asked for where none is open
+    ├── SessionBusyError            asked while a round is open, or open in another process
     └── SessionClosedError          a closed session was asked again
 
 A wrong argument in a caller's Python is a ValueError, TypeError or KeyError, named in the docstring of the function.
@@ -323,7 +323,7 @@ class RoundInterrupted(RoundError):
 
 
 class JournalError(TwAutogenError):
-    """The journal of a session can't be written, as on a full disk; the session goes on once it can be."""
+    """The journal of a session can't be written: the disk is full, or the journal has as much as is read again."""
 
     def __init__(self, message: str, *, path: Path) -> None:
         super().__init__(message)
@@ -331,7 +331,7 @@ class JournalError(TwAutogenError):
 
 
 class SessionBusyError(TwAutogenError):
-    """A round was begun while one was open, or a step taken while none was."""
+    """A session was asked for what has to wait until its open round, or the process that has it open, has ended."""
 
 
 class SessionClosedError(TwAutogenError):

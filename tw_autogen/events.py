@@ -527,16 +527,25 @@ def event_from_dict(plain: Mapping[str, Any]) -> Event:
         ValueError: there is no such event, or a field is of a wrong type.
         TypeError: a field is missing.
     """
-    kinds = {kind.__name__: kind for kind in Event.__subclasses__()}
     name = str(plain.get("event"))
     name = _RENAMED.get(name, name)
-    if name not in kinds:
-        raise ValueError(f"no event is called {name!r}{nearest(name, kinds)}")
-    values = {}
-    for one, read in _readers(kinds[name]):  # type: ignore[arg-type]  # a class is hashable
+    if name not in _kinds():
+        raise ValueError(f"no event is called {name!r}{nearest(name, _kinds())}")
+    kind, values = _kinds()[name], {}
+    for one, read in _readers(kind):  # type: ignore[arg-type]  # a class is hashable
         if one in plain:
             values[one] = read(plain[one])
-    return kinds[name](**values)
+    return kind(**values)
+
+
+def is_event_of_ours(event: Event) -> bool:
+    """Return whether an event's class is one of this module; `event_from_dict` reads no others."""
+    return _kinds().get(type(event).__name__) is type(event)
+
+
+@functools.cache
+def _kinds() -> Mapping[str, type[Event]]:
+    return {kind.__name__: kind for kind in Event.__subclasses__() if kind.__module__ == __name__}
 
 
 @functools.cache

@@ -312,6 +312,7 @@ def test_without_a_model_three_remedies_are_named(run):
     [
         (["https://x.org/a.csv"], "'https://x.org/a.csv' is a URL; download it, and name the file; FILES are"),
         (["nosuch.csv"], "'nosuch.csv' does not exist; FILES are data"),
+        (["hi"], "'hi' does not exist; FILES are data for the question, which -p gives if it is one word; commands"),
         (["销售额.csv"], "'销售额.csv' does not exist; FILES are data for the question, which -p gives"),
         (["how many rows?", "which month is best?"], "'which month is best?' is a second question"),
         (["-p", "q", "how many rows?"], "'how many rows?' is a second question"),

@@ -145,7 +145,8 @@ def test_a_column_whose_values_become_wider_is_refused_first(codec, tmp_path, co
 @pytest.mark.parametrize("kind", ["flat", "multi"])
 def test_an_index_is_refused_by_the_memory_that_it_would_take(codec, tmp_path, kind):
     level = {"kind": "number", "values": zeros(2 * MEGA, "|u1")}
-    index = {"kind": kind, "levels": [level] * 12, "names": [None] * 12, "frequency": None}
+    codes = [zeros(2 * MEGA, "|i1")] * 12
+    index = {"kind": kind, "levels": [level] * 12, "codes": codes, "names": [None] * 12, "frequency": None}
     said, most = peak(lambda: codec.unpack(forged(tmp_path, of(rows=2 * MEGA, index=index), numbers=2 * MEGA)))
 
     assert "more than 32 MB of memory" in said

@@ -105,7 +105,12 @@ TABLES = {
     "labels of two levels": (
         ["a"] * (COUNT - 1),
         lambda header: header.update(
-            index={"kind": "multi", "levels": [of_objects(COLLIDING), of_objects(COLLIDING)], "names": [None, None]}
+            index={
+                "kind": "multi",
+                "levels": [of_objects(COLLIDING)] * 2,
+                "codes": [{"dtype": "<i8", "start": 0, "count": 0}] * 2,
+                "names": [None, None],
+            }
         ),
     ),
 }

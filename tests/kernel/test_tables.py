@@ -46,6 +46,29 @@ def times():
     }
 
 
+def missing_labels():
+    """Give indexes in two levels with a missing label, by the kind of the others."""
+    labels = {
+        "large whole numbers": pd.Index([2**53 + 1, 2**53 + 3]),
+        "unsigned numbers": pd.Index([2**64 - 1, 1], dtype="u8"),
+        "small numbers": pd.Index([1, 2], dtype="i1"),
+        "truth values": pd.Index([False, True]),
+        "nullable numbers": pd.Index([2**53 + 1, 2**53 + 3], dtype="Int64"),
+        "floats": pd.Index([0.5, 1.5], dtype="f4"),
+        "times": pd.DatetimeIndex(["2024-01-01", "2024-07-01"], tz="Europe/Brussels"),
+        "periods": pd.period_range("2024-01", periods=2, freq="M"),
+        "intervals": pd.interval_range(0, 2),
+        "texts": pd.Index(["x", "y"]),
+        "categories": pd.CategoricalIndex(["y", "x"], categories=["y", "x"], ordered=True),
+        "objects": pd.Index([1, "1"], dtype=object),
+        "no kind, as all are": pd.Index([], dtype="i8"),
+    }
+    return {
+        what: pd.MultiIndex([["a", "b"], one], [[0, 1, 1], [0, 1, -1] if len(one) else [-1] * 3], names=["k", "id"])
+        for what, one in labels.items()
+    }
+
+
 def tables():
     """Give tables by what is special about them."""
     three = {"n": [1, 2, 3]}
@@ -87,6 +110,10 @@ def tables():
         "names in levels": pd.DataFrame([[1, 2.5]], columns=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])),
         "times for names": pd.DataFrame([[1, 2, 3]], columns=times()["zoned"]),
         "an index in levels": pd.DataFrame(three, index=multi),
+        **{f"a label of {what} is missing": pd.DataFrame(three, index=one) for what, one in missing_labels().items()},
+        "labels in two levels, one is missing": pd.DataFrame(
+            [[1, 2]], columns=pd.MultiIndex([["a"], [2**53 + 1]], [[0, 0], [0, -1]])
+        ),
         "an index of times": pd.DataFrame(three, index=pd.date_range("2024-03-30", periods=3, tz="Europe/Brussels")),
         "an index of periods": pd.DataFrame(three, index=pd.period_range("2024-01", periods=3, freq="M", name="month")),
         "periods for names": pd.DataFrame([[1, 2]], columns=pd.period_range("2024-01-01", periods=2, freq="D")),
@@ -289,6 +316,15 @@ def header(codec, table):
     return path, json.JSONDecoder().raw_decode(path.read_bytes()[16:].decode("latin-1"))[0]
 
 
+def rewritten(path, told):
+    """Give a table's file another header."""
+    text = json.dumps(told).encode()
+    old = path.read_bytes()
+    length = int.from_bytes(old[:8], "little")
+    path.write_bytes(len(text).to_bytes(8, "little") + old[8:16] + text + old[16 + length :])
+    return {"$": "DataFrame", "file": path.name}
+
+
 def lie(codec, table, **changes):
     """Pack a table, and say something else about its first column."""
     path, told = header(codec, table)
@@ -298,11 +334,7 @@ def lie(codec, table, **changes):
         for one in above:
             place = place[one]
         place[last] = value
-    text = json.dumps(told).encode()
-    old = path.read_bytes()
-    length = int.from_bytes(old[:8], "little")
-    path.write_bytes(len(text).to_bytes(8, "little") + old[8:16] + text + old[16 + length :])
-    return {"$": "DataFrame", "file": path.name}
+    return rewritten(path, told)
 
 
 ONE = pd.DataFrame({"n": [1, 2]})
@@ -348,6 +380,33 @@ def test_a_header_that_is_longer_than_its_file_is_not_read(codec, length):
 
     with pytest.raises(ValueError, match=f"not of {length} bytes"):
         codec.unpack({"$": "DataFrame", "file": path.name})
+
+
+@pytest.mark.parametrize(
+    ("codes", "said"),
+    [
+        ({"start": 0}, "not coded by places in a level of 2"),
+        ({"start": 1}, "not coded by places in a level of 2"),
+        ({"dtype": "|u1"}, "not coded by places in a level of 2"),
+        ({"dtype": "|b1"}, "not coded by places in a level of 2"),
+        ({"count": 2}, "not of as many rows"),
+        (None, "no column of codes for each"),
+        (1, "no column of codes for each"),
+    ],
+    ids=str,
+)
+def test_labels_are_not_taken_from_beyond_their_level(codec, codes, said):
+    numbers = np.array([2, -2, 0], "i1")  # the file begins with these; codes follow
+    index = pd.MultiIndex([["a", "b"], [5, 6]], [[0, 1, 1], [0, 1, -1]])
+    path, told = header(codec, pd.DataFrame({"n": numbers}, index=index))
+    told["index"]["codes"] = {
+        "dict": lambda: [{**told["index"]["codes"][0], **codes}, *told["index"]["codes"][1:]],
+        "NoneType": lambda: told["index"]["codes"][1:],
+        "int": lambda: [codes, codes],
+    }[type(codes).__name__]()
+
+    with pytest.raises(ValueError, match=said):
+        codec.unpack(rewritten(path, told))
 
 
 def stream(array, *, compression=None):

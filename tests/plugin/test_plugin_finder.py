@@ -248,3 +248,9 @@ def test_a_functions_name_leads_to_the_yaml_that_stands_for_it(tmp_path):
     (found,) = find_plugins(["w"], shipped=None, own=tmp_path)
 
     assert (found.path.name, found.runs_in) == ("about.yaml", "kernel")
+
+
+@pytest.mark.parametrize("wanted", [None, 5, True, [None], [5, "nobody"], [{"name": "a"}], [["a.py"]]], ids=str)
+def test_what_is_no_plugin_is_named_with_the_setting_that_it_was_given_for(wanted):
+    with pytest.raises(ConfigError, match=r"plugins: expected names, paths and functions, got .*; none is \(\)"):
+        find_plugins(wanted, shipped=None)

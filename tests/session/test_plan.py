@@ -203,8 +203,28 @@ def test_a_stored_example_keeps_its_words_and_gets_no_plan_of_its_own():
         ({"steps": [{"id": 1}]}, KeyError, "text"),
         ({"steps": [{"id": 1, "text": "a", "status": "half"}]}, ValueError, "'half' is not a valid Status"),
         ({"steps": [{"id": 1, "text": "a", "depends": [[1, "hardly"]]}]}, ValueError, "'hardly' is not a valid"),
+        ({}, KeyError, "steps"),
+        ({"steps": None}, ValueError, "steps: not of the form"),
+        ({"steps": {"id": 1, "text": "a"}}, ValueError, "steps: not of the form"),
+        ({"steps": "12"}, ValueError, "steps: not of the form"),
+        ({"steps": [5]}, ValueError, "steps: not of the form"),
+        ({"steps": [[1, "a"]]}, ValueError, "steps: not of the form"),
+        ({"steps": [{"id": True, "text": "a"}]}, ValueError, "a step's number: expected int"),
+        ({"steps": [{"id": None, "text": "a"}]}, ValueError, "a step's number: expected int"),
+        ({"steps": [{"id": 1, "text": "a", "depends": None}]}, ValueError, "depends: not of the form"),
+        ({"steps": [{"id": 1, "text": "a", "depends": [5]}]}, ValueError, "depends: not of the form"),
+        ({"steps": [{"id": 1, "text": "a", "depends": [[1]]}]}, ValueError, "a step's number: expected int"),
+        ({"steps": [{"id": 1, "text": "a", "depends": [[False, "sequential"]]}]}, ValueError, "a step's number"),
+        ({"steps": [{"id": 1, "text": "a", "status": []}]}, ValueError, "is not a valid Status"),
+        ({"steps": [{"id": 1, "text": 5}]}, ValueError, "text: expected text, got int"),
     ],
 )
 def test_a_plan_in_another_form_is_refused(plain, error, problem):
     with pytest.raises(error, match=problem):
         Plan.from_dict(plain)
+
+
+def test_a_plan_that_a_role_has_made_of_its_own_is_read_as_it_was_stored():
+    circle = Plan((Step(1, "a", ((2, Depends.sequential),)), Step(2, "b", ((1, Depends.interactive),)), Step(2, "c")))
+
+    assert Plan.from_dict(circle.to_dict()) == circle

@@ -16,6 +16,8 @@ from tw_autogen.errors import (
     RoundError,
     RoundInterrupted,
     RoundTooCostly,
+    SessionBusyError,
+    SessionClosedError,
 )
 from tw_autogen.events import CompactionFailed, HistoryCompacted
 from tw_autogen.kernel import Execution, LocalKernel
@@ -545,6 +547,22 @@ def test_what_a_summary_and_a_lesson_cost_counts_in_a_session_that_is_gone_on_wi
     again = open_session(ScriptedModel([]), roles=["planner"], resume=session.journal.parent, settings=settings)
     with again, pytest.raises(RoundTooCostly, match=f"{most} model calls in this session"):
         again.ask("third?")
+
+
+def test_a_summary_on_demand_waits_for_the_end_of_a_round_and_leaves_its_limits():
+    steps = [plans("a tale. " * 200, to="User"), plans("Second.", to="User"), "SUMMARY"]
+    settings = SessionSettings(max_calls=1)
+    with ScriptedModel(steps) as model, Session([Planner(model, [])], settings=settings) as session:
+        session.ask("first?")
+        session.open_round("second?")
+        session.step(session.next_role())
+        with pytest.raises(SessionBusyError, match="a round is open"):
+            compact_session(session)
+        assert session.close_round().usage.calls == 1
+        assert [type(one) for one in compact_session(session)] == [HistoryCompacted]
+        session.close()
+        with pytest.raises(SessionClosedError, match="is closed"):
+            compact_session(session)
 
 
 def test_a_summary_that_fails_on_demand_leaves_all_as_it_is():

@@ -2,17 +2,21 @@
 
 import contextlib
 import itertools
+import json
 import stat
 import sys
 import threading
 import tracemalloc
+from unittest.mock import patch
 
 import pytest
 
+from tw_autogen.conversation import RoundState
 from tw_autogen.errors import ConfigError, JournalError, RoundError
-from tw_autogen.events import SessionClosed
+from tw_autogen.events import CellOutput, DefinitionsChanged, SessionClosed
+from tw_autogen.hosts.partner_conversation import GivenFiles, Line, PartnerConversation
 from tw_autogen.kernel import LocalKernel
-from tw_autogen.session import open_session, read_journal, rounds_of
+from tw_autogen.session import event_journal, fork_session, open_session, read_journal, read_settings, rounds_of
 from tw_autogen.session.event_journal import Journal, is_marked_open
 from tw_autogen.testing import ScriptedModel, codes, plans
 
@@ -101,6 +105,80 @@ def test_a_line_that_a_full_disk_cuts_off_does_no_harm_to_the_journal(tmp_path, 
     with open_session(ScriptedModel([]), folder=tmp_path, kernel=None, resume=session.id) as later:
         assert [one.user_query for one in later.rounds][:: len(later.rounds) - 1] == ["one", "three"]
         assert later.rounds[-1].posts[-1].message == "3"
+
+
+TEXT = CellOutput(1, "stdout", "x" * (2 << 20))
+VALUES = DefinitionsChanged("r", "a", [{}] * 200_000, [], [])
+FULL = {"by the bytes of its file": (TEXT, 113), "by the memory that its events take": (VALUES, 25)}
+"""So many of them leave no room for a round; a few more would not be read again."""
+
+
+def fill(journal, event, count):
+    line = json.dumps(event.to_dict()).encode() + b"\n"
+    with journal.open("ab") as file:
+        for _ in range(count):
+            file.write(line)
+
+
+@pytest.mark.parametrize(("event", "count"), FULL.values(), ids=FULL)
+def test_a_journal_takes_no_more_than_is_read_again(tmp_path, event, count):
+    def opened(*replies, resume=None):
+        return open_session(ScriptedModel(replies), folder=tmp_path, kernel=None, resume=resume, trust=bool(resume))
+
+    with opened(plans("1", to="User")) as session:
+        session.ask("one")
+        assert not session.full
+    fill(session.journal, event, count)
+    with opened(resume=session.id) as again:
+        with pytest.raises(
+            JournalError, match=r"events\.jsonl: can't be written: it has nearly as much as is read again"
+        ):
+            again.ask("two")
+        assert again.full
+        assert len(again.rounds) == 1
+        with pytest.raises(JournalError, match=r"fork_session\(…, words=False\), begins one with these files"):
+            list(map(again.emit, [event] * 30))
+
+    with opened(resume=session.id) as later:
+        assert [one.user_query for one in later.rounds] == ["one"]
+    fresh = fork_session(session.journal.parent, words=False, trust=True)
+    with opened(plans("2", to="User"), resume=fresh.name) as other:
+        assert other.ask("two").text == "2"
+
+
+def test_a_round_that_fills_the_journal_fails_and_what_was_said_is_read_again(tmp_path):
+    def fail(messages):
+        for _ in range(30):
+            session.emit(TEXT)
+        raise AssertionError("the journal takes more than is read again")
+
+    with (
+        patch.object(event_journal, "LARGEST_BYTES", 40 << 20),
+        open_session(ScriptedModel([fail]), folder=tmp_path, kernel=None) as session,
+        pytest.raises(RoundError, match="it has nearly as much as is read again"),
+    ):
+        session.ask("one")
+
+    (past,) = rounds_of(read_journal(session.journal))
+    assert (past.user_query, past.state) == ("one", RoundState.failed)
+
+
+def test_a_conversation_whose_session_is_full_goes_on_in_another_one_that_knows_what_was_said(tmp_path):
+    model = ScriptedModel([plans("Hello, Ann.", to="User"), plans("You are Ann.", to="User")])
+    talk = PartnerConversation(
+        lambda: open_session(model, folder=tmp_path, kernel=None), GivenFiles((), read_settings())
+    )
+    with patch.object(event_journal, "LARGEST_BYTES", 40 << 20):
+        assert talk.ask([Line("I am Ann.")], stopped=threading.Event()).text == "Hello, Ann."
+        first = talk.session
+        for _ in range(5):
+            first.emit(TEXT)
+        assert talk.ask([Line("Who am I?")], stopped=threading.Event()).text == "You are Ann."
+
+    assert first.closed
+    assert [one.user_query[:9] for one in talk.rounds] == ["I am Ann.", "Who am I?"]
+    assert "Hello, Ann." in str(model.calls[-1])
+    talk.close()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no such locks")

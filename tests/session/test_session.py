@@ -7,6 +7,7 @@ import math
 import re
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
@@ -791,6 +792,25 @@ def test_of_two_requests_that_are_awaited_the_cancelled_one_ends_and_the_other_g
     assert answers == [{"first": "second", "second": "first"}[cancelled]]
 
 
+def test_awaited_requests_take_no_thread_of_the_loops_own_pool(tmp_path):
+    together = threading.Barrier(3)
+
+    class Meets(Parrot):
+        def reply(self, memory, **kwargs):
+            together.wait(20)
+            return super().reply(memory, **kwargs)
+
+    async def ask_all(sessions):
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        asked = [asyncio.ensure_future(one.aask(f"{number}")) for number, one in enumerate(sessions)]
+        await asyncio.wait_for(loop.run_in_executor(None, together.wait, 20), 30)
+        return [(await one).text for one in asked]
+
+    with Session([Meets()], folder=tmp_path / "a") as first, Session([Meets()], folder=tmp_path / "b") as second:
+        assert asyncio.run(ask_all([first, second])) == ["0", "1"]
+
+
 def test_a_host_may_drive_a_round_by_hand(team):
     session, *_ = team([plans("compute"), plans("done", to="User")], [codes("1")])
 
@@ -812,6 +832,18 @@ def test_a_round_inside_a_round_is_refused(team):
         session.open_round("two")
     session.step(session.next_role())
     session.close_round()
+
+
+@pytest.mark.parametrize("act", ["next_role", "step", "post", "close_round"])
+@pytest.mark.parametrize("past", [0, 1])
+def test_a_step_without_an_open_round_is_no_reason_to_wait(team, act, past):
+    session, *_ = team([plans("hi", to="User")] * past, [])
+    for _ in range(past):
+        session.ask("one")
+    arguments = {"step": session.roles[:1], "post": ("User", "two")}
+
+    with pytest.raises(ConfigError, match="no round is open; begin one with open_round"):
+        getattr(session, act)(*arguments.get(act, ()))
 
 
 def test_a_closed_session_says_so(team):
@@ -1116,7 +1148,7 @@ def itself():
 )
 def test_a_wrong_argument_leaves_the_session_as_it_was(wrong, tmp_path):
     with ScriptedModel([plans("fine.", to="User")]) as model, Session([Planner(model, [])], folder=tmp_path) as session:
-        with pytest.raises((ConfigError, SessionBusyError, TypeError, AttributeError), match="."):
+        with pytest.raises((ConfigError, TypeError, AttributeError), match="."):
             wrong(session, tmp_path)
 
         assert session.ask("and now?").text == "fine."

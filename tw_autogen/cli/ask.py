@@ -137,5 +137,9 @@ def _existing(name: str, project: Path | None) -> Path:
         raise click.UsageError(f"{name!r} is a command, and commands come first: tw-autogen {name} … (see its --help)")
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.7) if not (named.near or named.remedy) else []
     command = [f"did you mean the command {close[0]!r}?"] if close else []
-    more = [] if named.remedy else ["FILES are data for the question, which -p gives; commands come first"]
+    more = (
+        []
+        if named.remedy
+        else ["FILES are data for the question, which -p gives if it is one word; commands come first"]
+    )
     raise click.UsageError("; ".join([named.problem_sentence, *command, *more]).replace("?; ", "? "))

@@ -22,9 +22,10 @@ from tw_autogen.cli.terminal import clean
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.cli.user_path import UserPath
 from tw_autogen.cli.workspace_choice import workspace_of
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, ModelError
 from tw_autogen.escaped_text import visible
 from tw_autogen.events import CellRan, CodeChecked, Event, RoundOpened
+from tw_autogen.model import BaseChatModel, Completion, ModelRequest
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import (
     Parameter,
@@ -36,13 +37,21 @@ from tw_autogen.session import (
     read_settings,
     session_folder,
 )
-from tw_autogen.testing import ScriptedModel
 
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
 _PLACE = re.compile(r"^( *cell )(\d{1,9})(, line \d+)", re.M)
 _MOST_LINES = 40
 _MOST_COMPARED = 500
 """Lines from the first that differs on; a diff of many that are alike takes the square of their number, or more."""
+
+
+class _NoModel(BaseChatModel):
+    """Stands where a session needs a model, and is never asked by the code of cells."""
+
+    name = "no model"
+
+    def answer(self, request: ModelRequest) -> Completion:
+        raise ModelError("a session is run again without a model")
 
 
 @with_options(SESSION_OPTIONS)
@@ -92,18 +101,15 @@ def command(
         keywords = {**options.keywords, "session.user_folder": str(readable[0])}
         settings = read_settings(keywords, project=options.project, trust=options.trust)
     events: list[Event] = []
-    with (
-        ScriptedModel([]) as nobody,
-        open_session(
-            nobody,
-            roles="code_interpreter",
-            plugins=options.plugins,
-            folder=options.workspace,
-            handlers=[events.append],
-            settings=settings,
-            project=project_of(options, settings),
-        ) as session,
-    ):
+    with open_session(
+        _NoModel(),
+        roles="code_interpreter",
+        plugins=options.plugins,
+        folder=options.workspace,
+        handlers=[events.append],
+        settings=settings,
+        project=project_of(options, settings),
+    ) as session:
         if brought is not None:  # other kernels' code may be able to write there
             session.inputs.distrust(brought)
         files_chosen = [one for one in chosen.values() if isinstance(one, Path)]

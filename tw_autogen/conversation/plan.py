@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from graphlib import CycleError, TopologicalSorter
@@ -224,7 +224,8 @@ class Plan:
             before: The earlier plan; None: there was none.
 
         Returns:
-            All steps where their number or a text differs, otherwise those whose status differs.
+            All steps where their count or a text differs, otherwise those whose status differs. What they depend on
+            is not shown to readers, and does not count.
         """
         if before is None or [step.text for step in before.steps] != [step.text for step in self.steps]:
             return self.steps
@@ -255,28 +256,14 @@ class Plan:
         """Read what `to_dict` returned.
 
         Args:
-            plain: Its plain values, such as JSON gives them.
+            plain: Its plain values, such as JSON gives them. Numbers and dependencies may be such as `parse` refuses:
+                plans that a role has made of its own are stored, too.
 
         Raises:
-            KeyError: a step has no `id` or `text`.
-            ValueError: a status, or a kind of dependency, is unknown, or a field of a step is of a wrong type.
+            KeyError: there are no `steps`, or a step has no `id` or `text`.
+            ValueError: a status, or a kind of dependency, is unknown, or something is of a wrong type.
         """
-        for one in plain["steps"]:
-            numbers = [one["id"], *(other for other, _ in one.get("depends", ()))]
-            if not all(isinstance(number, int) for number in numbers):
-                raise ValueError(f"a step's number: expected int, got {numbers!r:.200}")
-        return cls(
-            tuple(
-                Step(
-                    one["id"],
-                    text_field(one, "text", needed=True),
-                    tuple((other, Depends(how)) for other, how in one.get("depends", ())),
-                    Status(one.get("status", Status.pending)),
-                    text_field(one, "role"),
-                )
-                for one in plain["steps"]
-            )
-        )
+        return cls(tuple(_stored_step(one) for one in _listed(plain["steps"], Mapping, "steps")))
 
     def __str__(self) -> str:
         """Return TaskWeaver's text, a step a line, without statuses and roles."""
@@ -300,6 +287,26 @@ class Plan:
         except CycleError as error:
             circle = ", ".join(map(str, sorted(set(error.args[1]))))
             raise ValueError(f"steps {circle} depend on one another in a circle") from None
+
+
+def _stored_step(plain: Mapping[str, Any]) -> Step:
+    pairs = _listed(plain.get("depends", ()), list | tuple, "depends")
+    numbers = [plain["id"], *(pair[0] for pair in pairs if len(pair) == 2)]
+    if len(numbers) != len(pairs) + 1 or not all(type(number) is int for number in numbers):
+        raise ValueError(f"a step's number: expected int, and so in pairs with a kind, got {numbers!r:.200}")
+    return Step(
+        numbers[0],
+        text_field(plain, "text", needed=True),
+        tuple((other, Depends(how)) for other, how in pairs),
+        Status(plain.get("status", Status.pending)),
+        text_field(plain, "role"),
+    )
+
+
+def _listed(value: Any, kind: Any, name: str) -> Sequence[Any]:
+    if not isinstance(value, list | tuple) or not all(isinstance(one, kind) for one in value):
+        raise ValueError(f"{name}: not of the form that a plan is stored in: {value!r:.200}")
+    return value
 
 
 def _is_report(step: str) -> bool:

@@ -146,8 +146,10 @@ class Conversations(Generic[Kept]):
                 del self._used[at]
             others = [one for one in self._open() if one is not used]
             surplus = [one for one in others if not one.busy][: max(0, len(others) + 1 - self._most_open)]
+            for one in surplus:  # where two requests end at once, each closes others; a next request marks it again
+                del self._used[id(one)]
             forgotten = [self._services.popitem(last=False)[1] for _ in range(len(self._services) - _MOST_KNOWN)]
-        close_all([*surplus, *(one for one in forgotten if not one.busy)])
+        close_all([*surplus, *forgotten], unless_busy=True)
 
 
 class AnswerKey(str):

@@ -94,7 +94,8 @@ class PartnerConversation:
         idle_seconds: After so long without a request the session is closed, also if the host has left a round open; 0:
             never.
 
-    A session that was closed, by `close` or for its age, is followed by another one that knows what was said.
+    A session that was closed, by `close` or for its age, or that is full, is followed by another one that knows what
+    was said.
     """
 
     def __init__(self, make: Callable[[], Session], files: GivenFiles, *, idle_seconds: float = 0.0) -> None:
@@ -293,13 +294,15 @@ class PartnerConversation:
     def close(self) -> None:
         """End the session and the request that is under way; what was said is kept."""
         self.interrupt()
-        session = self._session
-        if session is not None:
-            session.close()
-            with self._guard:
-                if self._session is session:
-                    self._end.detach()
-                    self._past, self._session = self.rounds, None
+        self._end_session()
+
+    def close_unless_busy(self) -> None:
+        """End the session, as `close`, unless a request is under way; one that begins meanwhile gets a new session."""
+        if self._turn.acquire(blocking=False):
+            try:
+                self.close()
+            finally:
+                self._turn.release()
 
     def replace_history(self, rounds: Sequence[Round]) -> None:
         """End the session and the request that is under way, and know these rounds in place of what was said."""
@@ -313,11 +316,8 @@ class PartnerConversation:
 
     def _idled(self) -> None:
         """Close after a long silence, unless a request has begun meanwhile."""
-        if self._idle.is_mine(threading.current_thread()) and self._turn.acquire(blocking=False):
-            try:
-                self.close()
-            finally:
-                self._turn.release()
+        if self._idle.is_mine(threading.current_thread()):
+            self.close_unless_busy()
 
     def _interrupt(self, stopped: threading.Event) -> None:
         with self._guard:
@@ -330,13 +330,24 @@ class PartnerConversation:
         if stopped.is_set():
             raise _never_begun()
         if (session := self.session) is not None:
-            return session
+            if not session.full or (session.rounds and session.rounds[-1].state is RoundState.created):
+                return session
+            self._end_session()
         session = self._make()  # without the guard: it takes a while, and may be stopped
         with self._guard:
             if not stopped.is_set():
                 return self._begin(session)
         session.close()
         raise _never_begun()
+
+    def _end_session(self) -> None:
+        session = self._session
+        if session is not None:
+            session.close()
+            with self._guard:
+                if self._session is session:
+                    self._end.detach()
+                    self._past, self._session = self.rounds, None
 
     def _begin(self, session: Session) -> Session:
         for one in self.rounds:
@@ -447,11 +458,16 @@ def close_soon(one: Session | PartnerConversation) -> None:
 _ALIVE: weakref.WeakSet[PartnerConversation] = weakref.WeakSet()
 
 
-def close_all(conversations: Sequence[PartnerConversation]) -> None:
-    """Close conversations, each even if another one's closing fails."""
+def close_all(conversations: Sequence[PartnerConversation], *, unless_busy: bool = False) -> None:
+    """Close conversations, each even if another one's closing fails.
+
+    Args:
+        conversations: Which.
+        unless_busy: Leave out those in which a request is under way then.
+    """
     with contextlib.ExitStack() as stack:
         for one in conversations:
-            stack.callback(one.close)
+            stack.callback(one.close_unless_busy if unless_busy else one.close)
 
 
 atexit.register(lambda: close_all(list(_ALIVE)))

@@ -7,7 +7,8 @@ import contextvars
 from collections.abc import Callable
 from typing import TypeVar
 
-from tw_autogen.deadline import threaded
+from tw_autogen.closing import value_set
+from tw_autogen.deadline import awaited_thread
 
 Result = TypeVar("Result")
 
@@ -24,17 +25,6 @@ def on_thread(work: Callable[[], Result], *, name: str) -> asyncio.Future[Result
 
     Returns:
         A future of this loop. Cancelling it ends the waiting; the work is to be stopped by other means.
-
-    The loop's own pool is not used: rounds that take minutes would take all its threads, and agents that wait for
-    agents would wait for ever.
     """
-
-    def run() -> Result:
-        try:
-            return work()
-        except StopIteration as error:  # a coroutine that awaits can't be given one, and would wait for ever
-            raise RuntimeError(f"{name}: StopIteration was raised: {error}") from error
-
-    context = contextvars.copy_context()
-    context.run(LOOP.set, asyncio.get_running_loop())
-    return asyncio.wrap_future(context.run(lambda: threaded(run, name=name)))
+    with value_set(LOOP, asyncio.get_running_loop()):
+        return awaited_thread(work, name=name)

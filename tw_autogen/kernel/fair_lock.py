@@ -36,15 +36,14 @@ class FairLock:
         Raises:
             LockTimeout: the caller is inside the running turn, as a host call of its cell is; or it took too long.
         """
-        turn = object()
+        turn, mine = object(), threading.Event()
         inside = _INSIDE.get()
-        with self._guard:
-            if self._holder is not None and self._holder in inside:
-                raise LockTimeout
-            mine = threading.Event()
-            self._line.append((turn, mine))
-            self._next()
-        try:
+        try:  # Ctrl-C may come from here on
+            with self._guard:
+                if self._holder is not None and self._holder in inside:
+                    raise LockTimeout
+                self._line.append((turn, mine))
+                self._next()
             if not mine.wait(self._seconds if seconds is None else seconds):
                 raise LockTimeout
             before = _INSIDE.set((*inside, turn))

@@ -60,9 +60,9 @@ def find_plugins(
     Raises:
         PluginSpecError: a YAML is wrong or missing, or two plugins have the same name.
         PluginLoadError: a plugin's Python is missing, is no Python, or does not fit its YAML; names file and line.
-        ConfigError: no plugin has that name, or a function can't be one.
+        ConfigError: no plugin has that name, a function can't be one, or something else is wanted.
     """
-    if isinstance(wanted, (str, Path, PluginSpec)) or callable(wanted):
+    if isinstance(wanted, (str, Path, PluginSpec)) or callable(wanted) or not isinstance(wanted, Iterable):
         wanted = [wanted]
     found = {spec.name: spec for spec in project}
     for one in wanted:
@@ -154,6 +154,8 @@ def _specs(one: PluginWanted, shipped: Path | None, own: Path | None) -> Iterato
     if isinstance(one, PluginSpec):
         yield one
     elif not isinstance(one, (str, Path)):
+        if not callable(one):
+            raise ConfigError(f"plugins: expected names, paths and functions, got {one!r:.200}; none is ()")
         yield function_plugin(one)
     elif isinstance(one, str) and (specs := _named(one, shipped, own)):
         yield from specs

@@ -25,6 +25,8 @@ def compact_session(session: Session) -> list[HistoryCompacted | CompactionFaile
 
     Raises:
         RoundTooCostly: the session has reached a limit of calls, tokens or money.
+        SessionBusyError: a round is open.
+        SessionClosedError: the session is closed.
     """
     found: list[HistoryCompacted | CompactionFailed] = []
 
@@ -33,7 +35,8 @@ def compact_session(session: Session) -> list[HistoryCompacted | CompactionFaile
             found.append(event)
         session.emit(event)
 
-    with session._lock:
+    with session._alone():
+        session._refuse_second()
         here = session.rounds[-1] if session.rounds else Round("")
         session._budget.open_round(here)  # limits of one round begin anew, those of the session go on
         reserve = functools.partial(session._budget.round.reserve, here)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -25,8 +26,11 @@ from tw_autogen.events import (
     PostGrew,
     RoundClosed,
     RoundOpened,
+    SessionClosed,
+    SessionOpened,
     deliver,
     event_from_dict,
+    is_event_of_ours,
 )
 from tw_autogen.owner_marks import LineSeals
 from tw_autogen.private_files import open_private
@@ -40,6 +44,16 @@ _PURPOSE = "journal"
 LARGEST_BYTES = 256 << 20
 _MOST_HELD_BYTES = 1 << 30
 """What the events of a journal may take in memory, by estimate: anybody may have written it."""
+
+_FREE_BYTES: dict[type[Event], int] = {RoundOpened: 32 << 20, RoundClosed: 0, SessionOpened: 0, SessionClosed: 0}
+_OTHERS_FREE_BYTES = 1 << 20
+"""How many of `LARGEST_BYTES` an event leaves free, of those with a type of their own and of others: a round that opens
+leaves room for its end, and what happens in it leaves room for the lines that close round and session."""
+_FULL = (
+    f"it has nearly as much as is read again ({LARGEST_BYTES >> 20} MB, or {_MOST_HELD_BYTES >> 30} GB in memory). "
+    "Begin another session; in a chat /clear, in Python fork_session(…, words=False), begins one with these files and "
+    "variables"
+)
 
 _LOOKS, _LOOK_SECONDS = 20, 0.01
 """How often a session is tried to be marked as open, and how long after one another."""
@@ -58,8 +72,9 @@ class Journal(Closing):
         OSError: the file can't be opened or made.
         SessionBusyError: `goes_on`, and a process has the session open.
 
-    `PostGrew` goes to handlers only: the whole post follows in `PostClosed`. Secrets are masked in the file. Lines are
-    sealed with the user's key, as long as those are that it goes on with.
+    `PostGrew` goes to handlers only: the whole post follows in `PostClosed`; so do events of other modules, which
+    another process could not read. Secrets are masked in the file. Lines are sealed with the user's key, as long as
+    those are that it goes on with.
     """
 
     def __init__(self, path: Path, handlers: Sequence[Handler] = (), *, goes_on: bool = False) -> None:
@@ -74,12 +89,13 @@ class Journal(Closing):
                 raise SessionBusyError(f"{path.parent.name} is open in another process; close it there first")
             with SafeFolder(path.parent) as folder, folder.open_file(path.name) as before:
                 seals = LineSeals(folder, _PURPOSE)
-                count, whole_bytes = _count_lines(before, seals)
-            if alone and os.fstat(self._file.fileno()).st_size > whole_bytes:  # else its time stays
-                self._file.truncate(whole_bytes)
+                self._lines = _WholeLines(self._file, seals)
+                count = sum(map(self._lines.count, _each_whole_line(before, seals)))
+            if alone and os.fstat(self._file.fileno()).st_size > self._lines.whole_bytes:  # else its time stays
+                self._file.truncate(self._lines.whole_bytes)
             if not goes_on:
                 _mark_open(self._file.fileno())
-            self._write_line = EventLines(_WholeLines(self._file, seals), first=count, seal=seals.seal)
+            self._write_line = EventLines(self._lines, first=count, seal=seals.seal)
         except BaseException:
             self._file.close()
             raise
@@ -103,11 +119,18 @@ class Journal(Closing):
         """Take an event; never raises because of a handler.
 
         Raises:
-            JournalError: the file can't be written, such as on a full disk; nothing of the event is there then.
+            JournalError: the file can't be written, as on a full disk, or would be larger than what is read again;
+                nothing of the event is there then.
         """
-        if not isinstance(event, PostGrew):
+        if is_event_of_ours(event) and not isinstance(event, PostGrew):
             self._append(event)
         deliver(event, list(self._handlers))
+
+    @property
+    def full(self) -> bool:
+        """Whether no round can be opened any more, because what is written would not be read again."""
+        with self._lock:
+            return self._lines.used_bytes > LARGEST_BYTES - _FREE_BYTES[RoundOpened]
 
     def close(self) -> None:
         """Close the file."""
@@ -120,6 +143,7 @@ class Journal(Closing):
             if self._file.closed or os.getpid() != self._process:
                 return
             try:
+                self._lines.most_bytes = LARGEST_BYTES - _FREE_BYTES.get(type(event), _OTHERS_FREE_BYTES)
                 self._write_line(event)
                 if isinstance(event, RoundClosed):
                     os.fsync(self._file.fileno())
@@ -140,10 +164,27 @@ class _WholeLines:
     def __init__(self, file: TextIO, seals: LineSeals) -> None:
         self._file = file
         self._seals = seals
+        self.whole_bytes = self._held_bytes = 0
+        self.most_bytes = LARGEST_BYTES
+        """How large the file may become by the next line, and by memory the same part of `_MOST_HELD_BYTES`."""
+
+    @property
+    def used_bytes(self) -> int:
+        """How many of `LARGEST_BYTES` are used up, by the file's size or by the memory that its events take."""
+        return max(self.whole_bytes, self._held_bytes * LARGEST_BYTES // _MOST_HELD_BYTES)
+
+    def count(self, line: bytes) -> int:
+        """Count a line that the file has; return 1."""
+        self.whole_bytes += len(line)
+        self._held_bytes += _held_bytes(line)
+        return 1
 
     def write(self, line: str, /) -> None:
         number, data = self._file.fileno(), line.encode("utf-8", "backslashreplace")
         whole_bytes = os.fstat(number).st_size
+        more = max(len(data), _held_bytes(data) * LARGEST_BYTES // _MOST_HELD_BYTES)
+        if max(self.used_bytes, whole_bytes) + more > self.most_bytes:
+            raise OSError(errno.EFBIG, _FULL)
         try:
             left = memoryview(data)
             while left:  # a disk that becomes full takes a part first
@@ -152,6 +193,7 @@ class _WholeLines:
             os.ftruncate(number, whole_bytes)
             raise
         self._seals.take(data)
+        self.count(data)
 
     def flush(self) -> None:
         """Nothing is kept back."""
@@ -178,8 +220,7 @@ def events_in(data: bytes) -> Iterator[Event]:
     """
     held, last = 0, data.count(b"\n") + (not data.endswith(b"\n"))
     for number, line in enumerate(io.BytesIO(data), 1):
-        needed = bounded_json.estimate_line_bytes(line)
-        held += (1 if line.isascii() else 4) * len(line) + 2 * needed
+        held += _held_bytes(line)
         if held > _MOST_HELD_BYTES:
             raise ValueError(f"line {number}: it and those before it would take more than 1 GB of memory")
         try:
@@ -201,7 +242,8 @@ def is_sealed(folder: SafeFolder, data: bytes) -> bool:
         data: Whole lines of its journal.
     """
     seals = LineSeals(folder, _PURPOSE)
-    _count_lines(io.BytesIO(data), seals)
+    for _ in _each_whole_line(io.BytesIO(data), seals):
+        pass
     return seals.holds
 
 
@@ -244,15 +286,17 @@ def seal_lines(folder: SafeFolder, lines: Iterable[bytes]) -> bytes:
     return LineSeals(folder, _PURPOSE).seal_all(lines)
 
 
-def _count_lines(file: BinaryIO, seals: LineSeals) -> tuple[int, int]:
-    """Return how many lines a file has that are whole, and their bytes; `seals` goes on behind them."""
-    count = whole_bytes = 0
+def _each_whole_line(file: BinaryIO, seals: LineSeals) -> Iterator[bytes]:
+    """Yield the lines of a file that are whole; `seals` goes on behind them."""
     for line in file:
         if line.endswith(b"\n"):
-            count += 1
-            whole_bytes += len(line)
             seals.take(line)
-    return count, whole_bytes
+            yield line
+
+
+def _held_bytes(line: bytes) -> int:
+    """Return what the event of a line takes in memory, by estimate."""
+    return (1 if line.isascii() else 4) * len(line) + 2 * bounded_json.estimate_line_bytes(line)
 
 
 def _mark_open(file: int, *, alone: bool = False) -> bool:

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Round, RoundState
+from tw_autogen.deadline import awaited_thread
 from tw_autogen.errors import ConfigError, RoundInterrupted
 from tw_autogen.escaped_text import NO_FORMULAS, shortened, visible
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.notebook_traceback import users_frames
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_html import folded_html, note_html, output_html
+from tw_autogen.session.event_journal import Journal
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs
 from tw_autogen.session.team import Team
 
@@ -65,6 +67,7 @@ class NotebookAccess(ABC):
     _awaited: threading.Event | None
     """Set when the request that `aask` is making is cancelled; None: it makes none."""
     _team: Team
+    _journal: Journal
     _set: dict[str, Any]
     """Variables that were set by name since the newest request, which the next one describes."""
     _held_by: dict[str, list[object]]
@@ -76,6 +79,11 @@ class NotebookAccess(ABC):
     def _refuse_closed(self) -> None: ...
     @abstractmethod
     def _refuse_second(self) -> None: ...
+
+    @property
+    def full(self) -> bool:
+        """Whether the journal has no room for another round: `ask` raises `JournalError` then."""
+        return self._journal.full
 
     @property
     @abstractmethod
@@ -108,7 +116,7 @@ class NotebookAccess(ABC):
         *,
         images: Sequence[str] = (),
     ) -> Answer:
-        """Answer a request as `ask` does, on a worker thread; a notebook may `await` it.
+        """Answer a request as `ask` does, on a thread of its own; a notebook may `await` it.
 
         Where the awaiting task is cancelled, the round is interrupted; session and variables stay. A request that still
         waits for another one's end is not asked then, and the other one goes on.
@@ -135,7 +143,7 @@ class NotebookAccess(ABC):
                 finally:
                     self._awaited = None
 
-        work = asyncio.ensure_future(asyncio.to_thread(answer))
+        work = awaited_thread(answer, name=f"{self.id} answers")
         try:
             while not work.done():
                 await asyncio.wait([work], timeout=_WAKE_SECONDS)
@@ -195,7 +203,7 @@ class NotebookAccess(ABC):
 
     def __repr__(self) -> str:
         """Return a short text: id, state, requests, and where code runs."""
-        state = "closed" if self.closed else "busy" if self._is_busy else "open"
+        state = "closed" if self.closed else "busy" if self._is_busy else "full" if self.full else "open"
         count = len(self.rounds)
         asked = f"{count} request{'s' * (count != 1)}"
         return f"<Session {self.id}, {state}, {asked}, code runs in: {self.where}>"

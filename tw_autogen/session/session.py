@@ -171,7 +171,7 @@ class Session(NotebookAccess, Closing):
 
         Raises:
             RoundError: the round ended without an answer; `error.round` holds what was said.
-            JournalError: the round could not be opened or closed because nothing can be written, as on a full disk.
+            JournalError: the round could not be opened or closed: the disk is full, or the journal (see `full`).
             ConfigError: a file doesn't exist, or a variable's name is no identifier or one of Python's own; nothing has
                 run yet.
             SessionBusyError: called from inside a round of this session.
@@ -375,6 +375,7 @@ class Session(NotebookAccess, Closing):
 
         Raises:
             RoundError: nobody of that name is here.
+            ConfigError: no round is open; so in `step`, `post` and `close_round`.
         """
         return next_speaker(self._team, self._open_one())
 
@@ -564,7 +565,7 @@ class Session(NotebookAccess, Closing):
     def _open_one(self) -> Round:
         self._refuse_closed()
         if not self._is_busy:
-            raise SessionBusyError(f"{self.id}: no round is open; begin one with open_round")
+            raise ConfigError(f"{self.id}: no round is open; begin one with open_round")
         return self.rounds[-1]
 
     def _refuse_inside(self) -> None:

@@ -79,7 +79,7 @@ _COLUMNS: dict[str, dict[str, tuple[type, ...]]] = {
 _INDEXES: dict[str, dict[str, tuple[type, ...]]] = {
     "range": {"range": (list,), "names": (list,)},
     "flat": {"levels": (list,), "names": (list,), "frequency": (str, type(None))},
-    "multi": {"levels": (list,), "names": (list,)},
+    "multi": {"levels": (list,), "codes": (list,), "names": (list,)},
 }
 _NUMBERS = {"dtype": (str,), "start": (int,), "count": (int,)}
 """Fields of a table's header and their types. A zone is checked by `check_zone`, other values by `Codec`."""
@@ -237,10 +237,12 @@ class _Packer:
         names = [self._codec.pack(one) for one in index.names]
         if isinstance(index, pd.RangeIndex):
             return {"kind": "range", "range": [index.start, index.stop, index.step], "names": names}
-        levels = [index.get_level_values(number) for number in range(index.nlevels)]
-        columns = [self.pack(_as_series(level, name)) for level, name in zip(levels, index.names)]  # noqa: B905 - strict: Python 3.10
-        kind = "multi" if isinstance(index, pd.MultiIndex) else "flat"
-        return {"kind": kind, "levels": columns, "names": names, "frequency": _frequency(index)}
+        if isinstance(index, pd.MultiIndex):  # by level and code: a missing label would make floats of whole numbers
+            used = index.remove_unused_levels()
+            levels = [self.pack(_as_series(level, level.name)) for level in used.levels]
+            return {"kind": "multi", "levels": levels, "codes": [self._put(one) for one in used.codes], "names": names}
+        level = self.pack(_as_series(index, index.name))
+        return {"kind": "flat", "levels": [level], "names": names, "frequency": _frequency(index)}
 
     def _put(self, values: Any) -> Any:
         if (packed := self._put_arrow(values)) is not None:
@@ -336,7 +338,8 @@ class _Unpacker:
         flat: list[Any] = [pd.Index(one, name=None, dtype=one.dtype, tupleize_cols=False) for one in levels]
         if kind == "multi":
             numbered = [self._level(one) for one in flat]
-            levels, codes = [level for level, _ in numbered], [code for _, code in numbered]
+            codes = self._codes(packed["codes"], [places for _, places in numbered])
+            levels = [level for level, _ in numbered]
             return pd.MultiIndex(levels, codes, names=names, verify_integrity=False)  # which would hash the levels
         flat[0].name = names[0] if names else None
         if packed.get("frequency") is not None and type(flat[0]) in (pd.DatetimeIndex, pd.TimedeltaIndex):
@@ -345,8 +348,28 @@ class _Unpacker:
                 flat[0].freq = frequency
         return flat[0]
 
+    def _codes(self, packed: list[Any], places: list[Any]) -> list[Any]:
+        """Return each row's number in each level, -1 where the label is missing.
+
+        Args:
+            packed: The rows' numbers in the levels as they came.
+            places: Where the values of these levels are in those that were made of them.
+        """
+        if len(packed) != len(places) or {dict} != set(map(type, packed)):
+            raise ValueError(f"an index of {len(places)} levels has no column of codes for each")
+        found = []
+        for one, level in zip(packed, places):  # noqa: B905 - strict: Python 3.10
+            codes = self._numbers(one)
+            if codes.dtype.kind != "i" or (len(codes) and not -1 <= codes.min() <= codes.max() < len(level)):
+                raise ValueError(f"an index is not coded by places in a level of {len(level)}")
+            self._memory.claim(16 * len(codes))
+            found.append(np.append(level, -1)[codes])
+        if len(set(map(len, found))) > 1:
+            raise ValueError("the codes of an index are not of as many rows")
+        return found
+
     def _level(self, values: Any) -> tuple[Any, Any]:
-        """Return the different values, sorted if they can be, and each row's number among them; -1 for a missing one.
+        """Return the different values, sorted if they can be, and each value's place among them; -1 for a missing one.
 
         As `MultiIndex.from_arrays` makes them; but sorted or numbered by Python, whose time is bounded.
         """
