@@ -116,6 +116,43 @@ def test_a_given_file_that_the_user_has_changed_is_brought_again_when_it_is_name
     assert "tax" in session.told()
 
 
+RENEWED = "Written since an earlier request, and copied again: 'sales.csv'. What code read before is older."
+
+
+@pytest.mark.parametrize("how", ["given", "named"])
+@pytest.mark.parametrize(
+    ("change", "content", "note"),
+    [
+        ("written", "day,revenue\n1,90\n", RENEWED),
+        ("of another size", "day,revenue,tax\n1,20,3\n", RENEWED),
+        ("none", "day,revenue\n1,20\n", ""),
+        ("removed", "day,revenue\n1,20\n", ""),
+        ("by code", "made\n", ""),
+        ("unreadable", "day,revenue\n1,20\n", "Written since an earlier request, but here as before: 'sales.csv'."),
+    ],
+)
+def test_an_earlier_requests_file_that_was_written_since_is_copied_again(session, users, how, change, content, note):
+    session.ask("describe sales.csv" if how == "named" else "describe it", [users / "sales.csv"] * (how == "given"))
+    if change == "removed":
+        (users / "sales.csv").unlink()
+    elif change == "unreadable":
+        (users / "sales.csv").rename(users / "other.csv")
+        os.mkfifo(users / "sales.csv")
+    elif change != "none":
+        (users / "sales.csv").write_text("day,revenue\n1,95\n" if change == "by code" else content, encoding="utf-8")
+    if change == "by code":
+        (session.folder / "sales.csv").unlink()
+        (session.folder / "sales.csv").write_text(content, encoding="utf-8")
+
+    session.ask("What is the mean now?")
+
+    assert (session.folder / "sales.csv").read_text(encoding="utf-8") == content
+    assert ("Written since" in session.told()) == bool(note)
+    assert note in session.told()
+    session.ask("And the median?")
+    assert (RENEWED in session.told()) is False
+
+
 @pytest.mark.parametrize(
     ("requests", "names"),
     [

@@ -107,6 +107,18 @@ class MentionedFileCopier:
         notes.append(self._note(missing))
         return RequestFiles(tuple(found.values()), tuple(missing), "\n".join(filter(None, notes)))
 
+    def renew(self, name: str) -> Path | None:
+        """Copy a file again that was brought in before; None if it is left alone.
+
+        Args:
+            name: Of its copy.
+
+        Raises:
+            OSError: it is gone, or can't be read.
+            ValueError: no path can be read as its own any more.
+        """
+        return self._brought_in(self._copies[name].source, name)
+
     def _exists(self, name: str) -> bool:
         """Return whether code has made a file of this name, or the user's folder holds it."""
         return _has(self._folder, PurePosixPath(name).name) or self._source(name) is not None
