@@ -36,9 +36,9 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether the first row of a table holds names; True where that is not certain.
 
     It holds none if it has a number in each column of numbers, and these are no names such as years: one has decimals,
-    stands there twice or is all that its column holds, or a text beside them occurs again in its column, with whatever
-    digits; but not if they only grow. Of growing decimals, the text beside them has to be of another form than those
-    below, or most rows below must not grow.
+    stands there twice or is all that its column holds, or what stands beside them, other than a year above other
+    numbers, occurs again in its column, with whatever digits; but not if they only grow. Of growing decimals, the text
+    beside them has to be of another form than those below, or most rows below must not grow.
 
     Args:
         rows: All of the table, or the first ones.
@@ -47,7 +47,9 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
     found = [first[at] for at in numbers if first[at]]
     if not found or not all(map(NUMBER.fullmatch, found)) or _ascending(found):
         return True
-    texts = [at for at in range(len(first)) if at not in numbers and first[at]]
+    texts = [
+        at for at in range(len(first)) if at not in numbers and first[at] and not _names_year(first[at], columns[at])
+    ]
     again = any(_DIGITS.sub("0", first[at]) in {_DIGITS.sub("0", one) for one in columns[at]} for at in texts)
     if not again and texts and _growing(found):
         rest = rows[1 : SAMPLE_LINES + 1]
@@ -116,6 +118,12 @@ def is_units_row(rows: Sequence[Sequence[str]], *, missing: Collection[str] = ()
 def _are_numbers(cells: Sequence[str]) -> bool:
     """Return whether nearly all of some filled cells are numbers, and there are enough to tell."""
     return len(cells) >= LEAST_LINES and sum(bool(NUMBER.fullmatch(one)) for one in cells) > NUMBER_SHARE * len(cells)
+
+
+def _names_year(name: str, cells: Sequence[str]) -> bool:
+    """Return whether a year stands above numbers most of which are none."""
+    numbers = [one for one in cells if NUMBER.fullmatch(one)]
+    return bool(_YEAR.fullmatch(name)) and 2 * sum(map(bool, map(_YEAR.fullmatch, numbers))) < len(numbers)
 
 
 def _ascending(numbers: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from .column_profile import MISSING, Column, column_lines, profile_columns, show
 from .csv_dialect import BLANKS, SEPARATORS, CsvDialect, TextStart, as_lines, pandas_names, parse_rows, parse_table
-from .number_signs import NumberSigns, code_columns, find_signs, is_number
+from .number_signs import NumberSigns, code_columns, find_signs, is_number, long_integer_columns
 from .table_blocks import TableBlock, find_blocks, find_side_blocks
 from .table_extent import has_names, is_units_row, may_lack_names, rows_of_table
 from .total_rows import total_notes
@@ -170,7 +170,8 @@ def csv_table(
     short = [row for row in data if len(row) < len(header)]
     signs = find_signs(data, separator)
     notes += _doubtful_signs(header, signs)
-    codes = code_columns(pandas_names(header) if named else header, data, signs.thousands)
+    called = pandas_names(header) if named else header
+    codes = code_columns(called, data, signs.thousands)
     if any(any(row[len(header) :]) for row in wide):
         notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(wide[0])}")
     if comments := [row for row in short if row[0].startswith("#")]:
@@ -196,6 +197,7 @@ def csv_table(
         signs.thousands,
         skipped,
         codes,
+        () if start.rows else long_integer_columns(called, data),
         read,
         columns,
         named=named,
@@ -467,6 +469,7 @@ def _profiled(block: TableBlock, names: Sequence[str], separator: str) -> tuple[
         thousands=signs.thousands,
         lines_above=block.header_at,
         codes=codes,
+        long_integers=long_integer_columns(names, rows),
         rows=len(rows),
         columns=(left, left + len(names)) if wide else None,
     )
