@@ -101,6 +101,24 @@ TABLE = {  # fmt: off
     "years of rows beside marks, no names": (
         "a.csv", "Mozart,1756,1791\nBach,1685,1750\nPärt,1935,:\nReich,1936,:\nHaydn,1732,1809\n",
         ["5 rows x 3 columns", "column 1: int, 1685 … 1936", "header=None"], []),
+    "marks in a group of columns": (
+        "a.csv", "geo," + ",".join(f"v{at}" for at in range(6)) + "\n"
+                 + "".join(f"{at}x" + f",{'..' if at % 3 else at / 4}" * 6 + "\n" for at in range(60)),
+        ["'v0' … 'v5': 6 columns, number-like text, 0 … 14.25, odd: '..' (240)"], []),
+    "forms in a group of columns": (
+        "a.csv", "geo," + ",".join(f"v{at}" for at in range(6)) + "\n"
+                 + "".join(f"{at}x" + f",{at}%" * 6 + "\n" for at in range(60)),
+        ["'v0' … 'v5': 6 columns, number-like text, 360 with '%'"], ["odd"]),
+    "missing in a group of columns": (
+        "a.csv", "geo," + ",".join(f"v{at}" for at in range(6)) + "\n"
+                 + "".join(f"{at}x" + f",{at if at else ''}" * 6 + "\n" for at in range(60)),
+        ["'v0' … 'v5': 6 columns, int, 1 … 59, 1 missing each"], []),
+    "more marks than numbers": (
+        "a.csv", "v,w\n" + "".join(f"{'?' if at % 4 else at + 0.5},x\n" for at in range(80)),
+        ["'v': number-like text, 20 plain numbers (0.5 … 76.5), odd: '?' (60)"], []),
+    "more words than numbers": (
+        "a.csv", "v,w\n" + "".join(f"{('Total', 'North', 'B')[at % 4 - 1] if at % 4 else at},x\n" for at in range(80)),
+        ["'v': text, 23 distinct"], ["odd"]),
     "leading zeros": ("a.csv", "zip,n\n01234,7\n50667,8\n", ["digits with leading zeros", "dtype={'zip': str}"], []),
     "constant": ("a.csv", "c,n\nEUR,1\nEUR,2\n", ["'c': text, always 'EUR'"], []),
     "few values": ("a.csv", "s\nm\nm\nf\n", ["2 values: 'm' (2), 'f' (1)"], []),

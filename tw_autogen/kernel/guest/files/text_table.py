@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .column_profile import MISSING, Column, column_lines, profile_columns, show
+from .column_groups import column_lines
+from .column_profile import MISSING, Column, profile_columns, show
 from .csv_dialect import BLANKS, SEPARATORS, CsvDialect, TextStart, as_lines, pandas_names, parse_rows, parse_table
 from .number_signs import NumberSigns, code_columns, find_signs, is_number, long_integer_columns
 from .table_blocks import TableBlock, find_blocks, find_side_blocks
