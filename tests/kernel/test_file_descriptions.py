@@ -119,6 +119,19 @@ TABLE = {  # fmt: off
     "more words than numbers": (
         "a.csv", "v,w\n" + "".join(f"{('Total', 'North', 'B')[at % 4 - 1] if at % 4 else at},x\n" for at in range(80)),
         ["'v': text, 23 distinct"], ["odd"]),
+    "heads above names that occur twice": (
+        "a.csv", "Region sales,,,,\n,,,,\n,2023,,2024,\nRegion,Units,Rev,Units,Rev\n"
+                 + "".join(f"R{at},{at},{at + 9},{at},{at + 7}\n" for at in range(9)),
+        ["header in line 4", "1 line above the names may hold heads of them, with skiprows=2, header=[0, 1] they are"],
+        []),
+    "heads of heads": (
+        "a.csv", ",North,,,,South,,,\n,2023,,2024,,2023,,2024,\nProduct,U,R,U,R,U,R,U,R\n"
+                 + "".join(f"P{at}{f',{at},{at + 9}' * 4}\n" for at in range(9)),
+        ["header in line 3", "2 lines above the names may hold heads of them, with header=[0, 1, 2] they are tuples"],
+        []),
+    "names that occur twice below a title": (
+        "a.csv", "Sales of all regions,,\n,,\nRegion,Rev,Rev\n" + "".join(f"R{at},{at},{at}\n" for at in range(9)),
+        ["header in line 3", "names that occur twice"], ["heads"]),
     "leading zeros": ("a.csv", "zip,n\n01234,7\n50667,8\n", ["digits with leading zeros", "dtype={'zip': str}"], []),
     "constant": ("a.csv", "c,n\nEUR,1\nEUR,2\n", ["'c': text, always 'EUR'"], []),
     "few values": ("a.csv", "s\nm\nm\nf\n", ["2 values: 'm' (2), 'f' (1)"], []),

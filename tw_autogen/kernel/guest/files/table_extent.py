@@ -279,6 +279,25 @@ def _lines_above_names(lines: Sequence[str], tabs: bool) -> int:
     return first if first > 1 or len(set(named)) >= _DIFFERENT * len(named) else 0
 
 
+def heads_above(lines: Sequence[str], header: Sequence[str], separator: str) -> int:
+    """Return how many lines right above a header in which names occur twice hold heads of groups of these.
+
+    Args:
+        lines: Above the header.
+        header: Its names.
+        separator: Between values.
+    """
+    names = list(filter(None, header))
+    rows = parse_rows(lines, separator) if lines and len(set(names)) < len(names) else []
+    count = 0
+    for row in reversed(rows):
+        cells = [one.strip() for one in row]
+        if len(cells) != len(header) or sum(map(bool, cells)) < 2 or not _are_names(cells):
+            break
+        count += 1
+    return count
+
+
 def _is_text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether three different words or more stand above rows nearly all of which have as many values."""
     full = [row for row in rows if len(row) == len(header) and 2 * sum(map(bool, map(str.strip, row))) > len(header)]
