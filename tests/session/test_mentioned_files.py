@@ -27,6 +27,9 @@ def users(tmp_path):
         "销售.csv",
         "sub/deep.csv",
         "my sales.csv",
+        "it's (1).csv",
+        "north 2024.csv",
+        "sub/all of it.csv",
         "passwords.csv",
         ".hidden.csv",
         "package.json",
@@ -58,6 +61,10 @@ def session(tmp_path, users):
         ("sum of revenue in 'my sales.csv'?", "my sales.csv"),
         ("sum of revenue in USERS/sales.csv?", "sales.csv"),
         ("sum of revenue in „my sales.csv“?", "my sales.csv"),
+        ("sum of revenue in north 2024.csv?", "north 2024.csv"),
+        ("@north 2024.csv: sum?", "north 2024.csv"),
+        ("sum of revenue in sub/all of it.csv", "all of it.csv"),
+        ('sum of revenue in "it\'s (1).csv"?', "it's (1).csv"),
         ("请问sales.csv里有几行？把结果保存为结果.csv。", "sales.csv"),
         ("请问销售.csv里有几行？", "销售.csv"),
     ],
@@ -87,6 +94,22 @@ def test_what_is_missing_is_told_with_its_neighbour(session, users):
     assert f"Not in the User's folder {users}: salse.csv (similar: sales.csv" in session.told()
     assert "passwords" not in session.told()
     assert session.missing == ("salse.csv",)
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("'MY SALES.CSV'", "MY SALES.CSV (similar: my sales.csv, sales.csv)"),
+        ("MY SALES.CSV", "SALES.CSV (similar: sales.csv, my sales.csv)"),
+        ("NORTH 2024.CSV", "2024.CSV (similar: north 2024.csv)"),
+        ("zzzzzzzz.tsv", "zzzzzzzz.tsv"),
+    ],
+)
+def test_a_missing_file_is_told_with_names_of_other_case_and_longer_ones(session, users, typed, told):
+    session.ask(f"mean of {typed}?")
+
+    (line,) = [one for one in session.told().splitlines() if one.startswith("Not in the User's folder")]
+    assert line == f"Not in the User's folder {users}: {told}."
 
 
 def test_a_file_that_code_has_made_under_the_name_stays(session, users):
