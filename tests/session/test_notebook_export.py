@@ -241,6 +241,14 @@ def test_a_drawing_with_a_script_is_named_with_the_reason(events, tmp_path):
     assert "alert" not in nbformat.writes(made)
 
 
+def test_a_notebook_does_not_say_of_a_kernel_that_it_has_yet_to_start():
+    where = "local kernel, sandbox: landlock, starts with the first cell, no network"
+
+    made = notebook([SessionOpened("s", "/s", ["Planner"], [], where), CellStarted(1, "2"), ran(1)])
+
+    assert made.cells[0].source == "# s\n\nThe code ran in: local kernel, sandbox: landlock, no network."
+
+
 def test_the_journal_gives_the_same_notebook_as_the_events_each_time(events, tmp_path):
     with Journal(tmp_path / "events.jsonl") as journal:
         for event in events:

@@ -43,6 +43,8 @@ else:
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?$")
 EXIT = re.compile(r"\bsys\.exit\b|\bSystemExit\b")
 """What the code of a cell has that may end before its last line without an error."""
+_NOT_STARTED = "starts with the first cell"
+"""What a session that opens says of its kernel."""
 _STOPPED = "Stopped "
 """How the error of a cell begins that the user or a limit has stopped."""
 _MOST_LOOKED_UP = 200
@@ -167,7 +169,8 @@ class _Notebook:
             self._plugins.update(dict.fromkeys(event.plugins))
             return
         plugins = f", with {', '.join(event.plugins)}" if event.plugins else ""
-        self._say("# ", f"{event.session_id}\n\nThe code ran in: {event.kernel}{plugins}.")
+        where = ", ".join(one for one in event.kernel.split(", ") if one != _NOT_STARTED)
+        self._say("# ", f"{event.session_id}\n\nThe code ran in: {where}{plugins}.")
         self._plugins = dict.fromkeys(event.plugins)
         self._place_of_plugins = len(self._cells)
 
