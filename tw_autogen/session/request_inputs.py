@@ -489,7 +489,7 @@ class SessionInputs(Closing):
             named = opened.info(name).st_mode & _WRITABLE
         if named:  # no request has given it
             return self._named.renew(name)
-        given = checked_inputs([source], {}, distrusted=self._distrusted)
+        given = self.checked_files("", source, {}, ())
         return self._placed(given, self._copies)[0]
 
     def _placed(self, given: Sequence[Path], copies: Mapping[str, Copied]) -> list[Path]:
