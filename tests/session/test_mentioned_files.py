@@ -88,6 +88,19 @@ def test_what_is_private_linked_or_outside_is_left_alone(session, name):
     assert list(session.folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["north 2024.csv", "sub/all of it.csv"])
+def test_a_name_with_blanks_is_found_without_quotes_again_and_when_code_has_made_it(session, users, name):
+    session.ask(f"sum of {name}?")
+    plain = name.rpartition("/")[2]
+    session.ask(f"sum of {name}?")
+    assert f"- {plain}: " in session.told()
+    (session.folder / "my result.csv").write_text("made\n", encoding="utf-8")
+
+    session.ask("plot my result.csv")
+
+    assert session.missing == ()
+
+
 def test_what_is_missing_is_told_with_its_neighbour(session, users):
     session.ask("mean of x in salse.csv?")
 

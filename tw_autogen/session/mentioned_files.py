@@ -84,8 +84,11 @@ class MentionedFileCopier:
         def exists(name: str) -> bool:
             return next(looks) < _MOST_LOOKS and self._exists(name)
 
-        names = file_names(text, exists)[:_MOST_NAMED]
-        there = [name if exists(name) else next(filter(exists, _longer_names(name, text)), name) for name in names]
+        def longer(name: str) -> str:
+            names = (one for one in _longer_names(name, text) if "/" not in one or self._source(one) is not None)
+            return next(filter(exists, names), name)
+
+        there = [name if exists(name) else longer(name) for name in file_names(text, exists)[:_MOST_NAMED]]
         known = {*given, *(path.name for path in given.values())}
         paths = {os.path.abspath(path) for path in given.values()}
         wanted = [name for name in there if name not in known]
