@@ -150,7 +150,7 @@ class _Notebook:
         self._running.clear()
 
     def _in_words(self, node: nbformat.NotebookNode, tag: str, output: str) -> None:
-        """Put words in the place of a cell that never came to an end: "run all" would run it without one, too."""
+        """Replace a cell that never came to an end with words: "run all" would run it without one, too."""
         words = [
             f"**Not run to its end:**\n\n{fenced(node.source, 'python')}",
             *([fenced(output.rstrip("\n"))] if output else []),
