@@ -92,6 +92,7 @@ READ = {
     "tw_autogen/session/mentioned_files.py": "asks whether a large file of the user's can be read; SafeFolder reads",
     "tw_autogen/session/assembly.py": "the package's roles",
     "tw_autogen/session/request_inputs.py": "files that the user names; in a folder of a kernel through SafeFolder",
+    "tw_autogen/session/working_copies.py": "asks when a file that the user has given or named was last written",
     "tw_autogen/session/answer_files.py": "asks which folders modules are imported from",
     "tw_autogen/recall/experience_writer.py": "prompts of the package, and the user's lessons",
     "tw_autogen/session/notebook_export.py": "looks for the package's own plugins",

@@ -228,3 +228,38 @@ def test_a_call_reads_what_parts_values_in_rare_ways(case, tmp_path):
 
     assert read(lines, tmp_path / "a.csv").shape == shape, "\n".join(lines)
     assert f"{shape[0]} rows x {shape[1]} columns" in lines[0].replace("about ", "")
+
+
+BIG = 1_700_000_000_000_000_001
+LONG = {
+    # name: (file name, text, whether a call names the type)
+    "blank": ("a.csv", f"id,n\n{BIG},1\n,2\n{BIG + 1},3\n", True),
+    "blank at the end of a line": ("a.csv", f"n,id\n1,{BIG}\n2,\n3,{BIG + 1}\n", True),
+    "NA": ("a.csv", f"id;n\n{BIG};1\nNA;2\n{BIG + 1};3\n", True),
+    "negative": ("a.csv", f"id,n\n-{BIG},1\n,2\n3,3\n", True),
+    "just too long": ("a.csv", "id,n\n9007199254740993,1\n,2\n", True),
+    "no name": ("a.csv", f"1,5,{BIG}\n1,6,\n1,5,{BIG + 2}\n1,7,{BIG + 4}\n", True),
+    "with codes": ("a.csv", f"id,zip\n{BIG},0123\n,04567\n", True),
+    "two tables": ("a.csv", f"Status,n\nActive,{BIG}\nIdle,\nRetired,7\n,\nBranch,n\nArmy,3\nNavy,9\n", True),
+    "none missing": ("a.csv", f"id,n\n{BIG},1\n{BIG + 1},2\n", False),
+    "short": ("a.csv", "id,n\n12345678,1\n,2\n", False),
+    "exact": ("a.csv", "id,n\n100000000000000000,1\n,2\n", False),
+    "longer than 64 bits": ("a.csv", "id,n\n123456789012345678901,1\n,2\n", False),
+    "beside words": ("a.csv", f"id,n\n{BIG},1\n,2\nunknown,3\n", False),
+}
+
+
+@pytest.mark.parametrize("case", LONG)
+def test_long_integers_beside_missing_values_are_read_exactly(case, tmp_path):
+    name, text, typed = LONG[case]
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+
+    lines = describe(tmp_path, name)
+    calls = [line.strip() for line in lines if "pd.read_csv(" in line]
+    frame = read(calls, path)
+
+    assert any("'Int64'" in line for line in lines) == typed
+    cells = [one for column in frame for one in frame[column].dropna()]
+    found = {str(int(one)) if isinstance(one, float) else str(one) for one in cells}
+    assert set(re.findall(r"\d{16,}", text)) <= {one.lstrip("-") for one in found}

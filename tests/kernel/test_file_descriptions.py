@@ -91,6 +91,48 @@ TABLE = {  # fmt: off
     "percent": ("a.csv", "v,w\n5%,a\n12.5 %,b\n", ["2 with '%' ('5%', '12.5 %')"], []),
     "currency": ("a.csv", "v,w\n$5,a\n$71M,b\n", ["2 with a currency ('$5', '$71M')"], []),
     "minus sign of typesetters": ("a.csv", "v\n1\n2\n\u22123\n", ["1 with '\u2212' for minus"], []),
+    "years above numbers and marks": (
+        "a.csv", "geo,2019,2020,2021\n" + "".join(f"{'ABCDEF'[at]},{3 * at},{':' if at % 2 else at},{at}\n"
+                                                  for at in range(6)),
+        ["6 rows x 4 columns", "'2019': int, 0 … 15"], ["header=None", "names"]),
+    "years above marks alone and numbers": (
+        "a.csv", "geo,2021,2020,2019\n" + "".join(f"{'ABCDEF'[at]},{5 - at},..,{'..' if at < 4 else 40 + at}\n"
+                                                  for at in range(6)),
+        ["6 rows x 4 columns", "'2021': int, 0 … 5"], ["header=None"]),
+    "years of rows beside marks, no names": (
+        "a.csv", "Mozart,1756,1791\nBach,1685,1750\nPärt,1935,:\nReich,1936,:\nHaydn,1732,1809\n",
+        ["5 rows x 3 columns", "column 1: int, 1685 … 1936", "header=None"], []),
+    "marks in a group of columns": (
+        "a.csv", "geo," + ",".join(f"v{at}" for at in range(6)) + "\n"
+                 + "".join(f"{at}x" + f",{'..' if at % 3 else at / 4}" * 6 + "\n" for at in range(60)),
+        ["'v0' … 'v5': 6 columns, number-like text, 0 … 14.25, odd: '..' (240)"], []),
+    "forms in a group of columns": (
+        "a.csv", "geo," + ",".join(f"v{at}" for at in range(6)) + "\n"
+                 + "".join(f"{at}x" + f",{at}%" * 6 + "\n" for at in range(60)),
+        ["'v0' … 'v5': 6 columns, number-like text, 360 with '%'"], ["odd"]),
+    "missing in a group of columns": (
+        "a.csv", "geo," + ",".join(f"v{at}" for at in range(6)) + "\n"
+                 + "".join(f"{at}x" + f",{at if at else ''}" * 6 + "\n" for at in range(60)),
+        ["'v0' … 'v5': 6 columns, int, 1 … 59, 1 missing each"], []),
+    "more marks than numbers": (
+        "a.csv", "v,w\n" + "".join(f"{'?' if at % 4 else at + 0.5},x\n" for at in range(80)),
+        ["'v': number-like text, 20 plain numbers (0.5 … 76.5), odd: '?' (60)"], []),
+    "more words than numbers": (
+        "a.csv", "v,w\n" + "".join(f"{('Total', 'North', 'B')[at % 4 - 1] if at % 4 else at},x\n" for at in range(80)),
+        ["'v': text, 23 distinct"], ["odd"]),
+    "heads above names that occur twice": (
+        "a.csv", "Region sales,,,,\n,,,,\n,2023,,2024,\nRegion,Units,Rev,Units,Rev\n"
+                 + "".join(f"R{at},{at},{at + 9},{at},{at + 7}\n" for at in range(9)),
+        ["header in line 4", "1 line above the names may hold heads of them, with skiprows=2, header=[0, 1] they are"],
+        []),
+    "heads of heads": (
+        "a.csv", ",North,,,,South,,,\n,2023,,2024,,2023,,2024,\nProduct,U,R,U,R,U,R,U,R\n"
+                 + "".join(f"P{at}{f',{at},{at + 9}' * 4}\n" for at in range(9)),
+        ["header in line 3", "2 lines above the names may hold heads of them, with header=[0, 1, 2] they are tuples"],
+        []),
+    "names that occur twice below a title": (
+        "a.csv", "Sales of all regions,,\n,,\nRegion,Rev,Rev\n" + "".join(f"R{at},{at},{at}\n" for at in range(9)),
+        ["header in line 3", "names that occur twice"], ["heads"]),
     "leading zeros": ("a.csv", "zip,n\n01234,7\n50667,8\n", ["digits with leading zeros", "dtype={'zip': str}"], []),
     "constant": ("a.csv", "c,n\nEUR,1\nEUR,2\n", ["'c': text, always 'EUR'"], []),
     "few values": ("a.csv", "s\nm\nm\nf\n", ["2 values: 'm' (2), 'f' (1)"], []),
@@ -1790,6 +1832,25 @@ KEYS = {  # fmt: off
         {"a.csv": {"state": ["Ohio ", "Utah ", "Iowa "]}, "b.csv": {"state": ["Ohio", "Utah", "Iowa", "Maine"]}},
         ["'a.csv'['state'] and 'b.csv'['state'] share 3 values (of 3 and 4); blanks around them in 'a.csv': strip "
          "before joining"],
+    ),
+    "case and blanks": (
+        {"a.csv": {"sku": [f"sku-{at}" for at in range(9)]}, "b.csv": {"SKU": [f"SKU-{at} " for at in range(9)]}},
+        ["'a.csv'['sku'] and 'b.csv'['SKU'] share 9 values (of 9 and 9); upper and lower case differ; blanks around "
+         "them in 'b.csv': convert and strip before joining"],
+    ),
+    "zeros and blanks": (
+        {"a.csv": {"zip": [f"{one} " for one in CODES]}, "b.json": [{"zip": str(int(one))} for one in CODES]},
+        ["'a.csv'['zip'] and 'b.json'['zip'] share 22 values (of 22 and 22); only 'a.csv' has leading zeros; blanks "
+         "around them in 'a.csv': convert and strip before joining"],
+    ),
+    "zeros and case": (
+        {"a.csv": {"sku": [*CODES, "AB", "CD"]}, "b.json": [{"sku": one} for one in [*CODES[3:], "ab", "cd"]]},
+        ["'a.csv'['sku'] and 'b.json'['sku'] share 21 values (of 24 and 21); upper and lower case differ: convert "
+         "before joining"],
+    ),
+    "repeated in both": (
+        {"a.csv": {"sku": [*IDS, IDS[0]]}, "b.csv": {"sku": IDS * 2}},
+        ["'a.csv'['sku'] and 'b.csv'['sku'] share 20 values (of 20 and 20); some occur more than once in both"],
     ),
 }  # fmt: skip
 

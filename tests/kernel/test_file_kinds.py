@@ -265,7 +265,9 @@ def test_merged_cells_and_what_formats_of_cells_show_are_named(tmp_path):
     frame = read(tmp_path, text, "a.xlsx")
 
     assert "sheet 'Sheet': 6 rows x 4 columns, header in line 2" in text
-    assert "its second line is no row, but names below merged ones: ,units,price," in text
+    second = "its second line is no row, but names below merged ones, with skiprows=1, header=[0, 1] they are pairs"
+    assert f"{second}: ,units,price," in text
+    assert ("Q1", "price") in pd.read_excel(tmp_path / "a.xlsx", skiprows=1, header=[0, 1]).columns
     assert "'Q1': int, 0 … 5" in text
     assert "merged cells in 'region' (2): pandas reads the value in the first row of each and nan below" in text
     assert "show what the values don't: $ (4), CHF (2) in 'Unnamed: 2'; % in 'share', so 0.1 is 10 %" in text

@@ -1,5 +1,6 @@
 """Where the parts are put together: which model, which kernel, and what is left behind when a part can't be made."""
 
+import os
 import re
 from pathlib import Path
 
@@ -160,3 +161,19 @@ def test_a_model_is_given_by_its_name_on_the_server_of_the_settings(wanted, tmp_
 def test_what_is_no_model_is_told_with_what_one_is(wanted, tmp_path):
     with pytest.raises(ConfigError, match="is no model; a model is an object with .complete."):
         open_session(wanted, folder=tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="only POSIX has users of files")
+@pytest.mark.parametrize("folder", [None, "/usr/sessions"])
+def test_a_folder_in_which_nothing_can_be_made_is_an_error_that_names_a_way(folder, monkeypatch):
+    monkeypatch.chdir("/usr")
+    monkeypatch.setenv("HOME", "/nonexistent")
+    model, root = ScriptedModel([]), os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        with pytest.raises(ConfigError, match=r"/usr/.*session-\w+: can't be made: .*: folder= or session\.workspace"):
+            open_session(model, folder=folder)
+    finally:
+        if root:
+            os.seteuid(0)

@@ -28,6 +28,9 @@ def users(tmp_path):
         "销售.csv",
         "sub/deep.csv",
         "my sales.csv",
+        "it's (1).csv",
+        "north 2024.csv",
+        "sub/all of it.csv",
         "passwords.csv",
         ".hidden.csv",
         "package.json",
@@ -59,6 +62,10 @@ def session(tmp_path, users):
         ("sum of revenue in 'my sales.csv'?", "my sales.csv"),
         ("sum of revenue in USERS/sales.csv?", "sales.csv"),
         ("sum of revenue in „my sales.csv“?", "my sales.csv"),
+        ("sum of revenue in north 2024.csv?", "north 2024.csv"),
+        ("@north 2024.csv: sum?", "north 2024.csv"),
+        ("sum of revenue in sub/all of it.csv", "all of it.csv"),
+        ('sum of revenue in "it\'s (1).csv"?', "it's (1).csv"),
         ("请问sales.csv里有几行？把结果保存为结果.csv。", "sales.csv"),
         ("请问销售.csv里有几行？", "销售.csv"),
     ],
@@ -105,12 +112,41 @@ def test_a_named_table_that_is_only_called_like_secrets_is_brought(session, user
     assert [one.name for one in session.folder.iterdir()] == [name]
 
 
+@pytest.mark.parametrize("name", ["north 2024.csv", "sub/all of it.csv"])
+def test_a_name_with_blanks_is_found_without_quotes_again_and_when_code_has_made_it(session, users, name):
+    session.ask(f"sum of {name}?")
+    plain = name.rpartition("/")[2]
+    session.ask(f"sum of {name}?")
+    assert f"- {plain}: " in session.told()
+    (session.folder / "my result.csv").write_text("made\n", encoding="utf-8")
+
+    session.ask("plot my result.csv")
+
+    assert session.missing == ()
+
+
 def test_what_is_missing_is_told_with_its_neighbour(session, users):
     session.ask("mean of x in salse.csv?")
 
     assert f"Not in the User's folder {users}: salse.csv (similar: sales.csv" in session.told()
     assert "passwords" not in session.told()
     assert session.missing == ("salse.csv",)
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("'MY SALES.CSV'", "MY SALES.CSV (similar: my sales.csv, sales.csv)"),
+        ("MY SALES.CSV", "SALES.CSV (similar: sales.csv, my sales.csv)"),
+        ("NORTH 2024.CSV", "2024.CSV (similar: north 2024.csv)"),
+        ("zzzzzzzz.tsv", "zzzzzzzz.tsv"),
+    ],
+)
+def test_a_missing_file_is_told_with_names_of_other_case_and_longer_ones(session, users, typed, told):
+    session.ask(f"mean of {typed}?")
+
+    (line,) = [one for one in session.told().splitlines() if one.startswith("Not in the User's folder")]
+    assert line == f"Not in the User's folder {users}: {told}."
 
 
 def test_a_file_that_code_has_made_under_the_name_stays(session, users):
@@ -138,6 +174,43 @@ def test_a_given_file_that_the_user_has_changed_is_brought_again_when_it_is_name
     session.ask("and now sales.csv?")
 
     assert "tax" in session.told()
+
+
+RENEWED = "Written since an earlier request, and copied again: 'sales.csv'. What code read before is older."
+
+
+@pytest.mark.parametrize("how", ["given", "named"])
+@pytest.mark.parametrize(
+    ("change", "content", "note"),
+    [
+        ("written", "day,revenue\n1,90\n", RENEWED),
+        ("of another size", "day,revenue,tax\n1,20,3\n", RENEWED),
+        ("none", "day,revenue\n1,20\n", ""),
+        ("removed", "day,revenue\n1,20\n", ""),
+        ("by code", "made\n", ""),
+        ("unreadable", "day,revenue\n1,20\n", "Written since an earlier request, but here as before: 'sales.csv'."),
+    ],
+)
+def test_an_earlier_requests_file_that_was_written_since_is_copied_again(session, users, how, change, content, note):
+    session.ask("describe sales.csv" if how == "named" else "describe it", [users / "sales.csv"] * (how == "given"))
+    if change == "removed":
+        (users / "sales.csv").unlink()
+    elif change == "unreadable":
+        (users / "sales.csv").rename(users / "other.csv")
+        os.mkfifo(users / "sales.csv")
+    elif change != "none":
+        (users / "sales.csv").write_text("day,revenue\n1,95\n" if change == "by code" else content, encoding="utf-8")
+    if change == "by code":
+        (session.folder / "sales.csv").unlink()
+        (session.folder / "sales.csv").write_text(content, encoding="utf-8")
+
+    session.ask("What is the mean now?")
+
+    assert (session.folder / "sales.csv").read_text(encoding="utf-8") == content
+    assert ("Written since" in session.told()) == bool(note)
+    assert note in session.told()
+    session.ask("And the median?")
+    assert (RENEWED in session.told()) is False
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,14 @@ def test_a_drawing_with_a_script_is_named_with_the_reason(events, tmp_path):
     assert "alert" not in nbformat.writes(made)
 
 
+def test_a_notebook_does_not_say_of_a_kernel_that_it_has_yet_to_start():
+    where = "local kernel, sandbox: landlock, starts with the first cell, no network"
+
+    made = notebook([SessionOpened("s", "/s", ["Planner"], [], where), CellStarted(1, "2"), ran(1)])
+
+    assert made.cells[0].source == "# s\n\nThe code ran in: local kernel, sandbox: landlock, no network."
+
+
 def test_the_journal_gives_the_same_notebook_as_the_events_each_time(events, tmp_path):
     with Journal(tmp_path / "events.jsonl") as journal:
         for event in events:
@@ -259,8 +267,9 @@ def test_a_cell_that_was_cut_off_stays_so_where_the_session_goes_on():
 
     made = notebook([opened, RoundOpened("r", "q", []), *cut_off, opened, *went_on])
 
-    first, second = [one for one in made.cells if one.cell_type == "code"]
-    assert (first.metadata.tags, first.outputs[0].text) == (["unfinished"], "half\n")
+    first = next(one for one in made.cells if one.metadata.get("tags") == ["unfinished"])
+    (second,) = [one for one in made.cells if one.cell_type == "code"]
+    assert first.source == "**Not run to its end:**\n\n```python\nloop()\n```\n\n```\nhalf\n```"
     assert (second.metadata.get("tags"), second.outputs[0].data["text/plain"]) == (None, "2")
 
 
@@ -268,7 +277,7 @@ def test_a_session_that_was_cut_off_keeps_what_its_last_cell_wrote():
     made = notebook([RoundOpened("r", "q", []), CellStarted(1, "loop()"), CellOutput(1, "stdout", "row 1\n")])
 
     assert made.cells[-1].metadata.tags == ["unfinished"]
-    assert made.cells[-1].outputs[0].text == "row 1\n"
+    assert "row 1" in made.cells[-1].source
 
 
 @pytest.mark.parametrize(
@@ -290,12 +299,23 @@ def test_of_what_a_running_cell_prints_the_last_lines_are_shown(texts, shown):
     assert output == shown
 
 
-def test_a_cell_that_was_stopped_says_so_though_it_raised_nothing():
-    error = "the cell was stopped: it ran longer than 5 seconds"
+@pytest.mark.parametrize(
+    ("error", "state_lost"),
+    [
+        ("Stopped on request, by an interrupt; variables are kept.\nTraceback …\nKeyboardInterrupt", False),
+        ("Stopped after 5 seconds, by an interrupt.", False),
+        ("Stopped on request: the code did not react to an interrupt, so the kernel was killed.", True),
+        ("The kernel died while this cell ran: out of memory.", True),
+    ],
+)
+def test_a_cell_that_was_stopped_is_not_run_by_run_all(error, state_lost):
+    stopped = CellRan(1, False, None, "row 1\n", "", error, [], [], state_lost, 5.0)
 
-    cell = notebook([CellStarted(1, "loop()"), ran(1, error=error)]).cells[0]
+    made = notebook([CellStarted(1, "loop()"), stopped, CellStarted(2, "3"), ran(2)])
 
-    assert (cell.outputs[0].ename, cell.outputs[0].evalue) == ("Stopped", error)
+    first, second = made.cells
+    assert (first.cell_type, first.metadata.tags, second.cell_type) == ("markdown", ["stopped"], "code")
+    assert [one in first.source for one in ("loop()", "row 1", error.partition("\n")[0])] == [True] * 3
 
 
 def test_half_a_surrogate_pair_is_a_question_mark_in_a_notebook(tmp_path):

@@ -316,6 +316,20 @@ def test_what_a_failed_cell_may_have_changed_in_part_is_said(code, line):
     assert "\n# Left out: cell 2, which failed: it may have changed rows\n" in program.source()
 
 
+@pytest.mark.parametrize("end", ["stopped", "unfinished", "failed"])
+def test_a_request_of_whose_code_nothing_ran_to_its_end_is_named_as_left_out_only(end):
+    error = "Stopped on request, by an interrupt; variables are kept." if end == "stopped" else AT.format(2, 1)
+    ran = [] if end == "unfinished" else [CellRan(2, False, None, "", "", error, [], [], False, 0.1)]
+    second = [RoundOpened("r2", "Simulate the totals 1000000 times", []), CellStarted(2, "boom()"), *ran]
+    program = Program.of([*events("print(4)", query="q " * 150, files=()), *second])
+
+    text = program.source()
+    head, _, code = text.partition("print(4)")
+    assert "Simulate" not in head
+    assert "q …" in head
+    assert "\n# Left out: Simulate the totals 1000000 times: none of its code ran to its end\n" in code
+
+
 def test_checks_of_answers_and_cells_that_were_undone_are_left_out():
     failed = CellRan(2, False, None, "", "", AT.format(2, 2), [], [], False, 0.1, undone=True)
     check = [CellStarted(3, "rows.append(7)", check=True), CellRan(3, True, None, "", "", "", [], [], False, 0.1, True)]

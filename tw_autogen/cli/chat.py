@@ -423,6 +423,7 @@ class Chat:
 
     def _clear(self, rest: str) -> None:
         self._change(lambda: fork_session(self._session.journal.parent, words=False, **self._of_copy()))
+        self._say("the conversation is forgotten; variables and files stay")
 
     def _of_copy(self) -> dict[str, Any]:
         return {"trust": self._options.trust, "limit_mb": self._session.grants.settings.disk_mb}

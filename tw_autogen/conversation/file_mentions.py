@@ -22,7 +22,8 @@ _AFTER = r"(?!\w|[\\/]|-(?![^\W\d_]{3})|\.\w)"
 """What stands at the ends of a name, as lookarounds: `a.csv-Datei` and `读取a.csv的` name `a.csv`."""
 _WORD_START = re.compile(r"(?<![\w.-])(?=.)", re.DOTALL)
 _QUOTED = re.compile(
-    r"""(?<![\w.])(["'`])(?P<name>[^"'`\n]{1,200}\.\w{1,10})\1"""
+    r"""(?<![\w.])(?:"(?P<double>[^"\n]{1,200}\.\w{1,10})"|`(?P<code>[^`\n]{1,200}\.\w{1,10})`"""
+    r"""|'(?P<single>[^"'`\n]{1,200}\.\w{1,10})')"""
     r"""|[„“”«»‚‘「『《](?P<set>[^"`\n„“”«»‚‘’「」『』《》]{1,200}\.\w{1,10})[“”«»‘’」』》]"""
 )
 _RUN = re.compile(r"""[^\s"'`<>|*?:;,()\[\]{}=，。？！：；、（）„“”«»‚‘’「」『』《》【】،؟]+""")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import logging
 import os
@@ -25,7 +26,7 @@ from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.private_files import FOLDER_MODE, create_held_folder
 from tw_autogen.role import Role, as_role
-from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.safe_folder import HeldFolder, SafeFolder
 from tw_autogen.session.earlier_session import EarlierSession, mark_own_session
 from tw_autogen.session.mcp_tools import start_mcp_servers, with_tools
 from tw_autogen.session.named_places import files_of_setting
@@ -228,7 +229,7 @@ def open_team(
     if folder is None and earlier is None and read.origin("session.workspace") == Settings.DEFAULT:
         ignore_in_git(root.parent, distrusted=distrusted is not None)
     # What was made is closed again if a later part can't be made.
-    with compared_with(read.files), create_held_folder(root), ExitStack() as undo:
+    with compared_with(read.files), _held_folder(root), ExitStack() as undo:
         opened: list[Session] = []
         if earlier is not None and not earlier.made_by_user:
             forget_copies(root)
@@ -318,13 +319,30 @@ def open_kernel(
         place = chosen_folder(read, folder) / ("" if folder is not None else new_id(name))
         settings = read.read("kernel", KernelSettings)
         LocalKernel.check_folder(place, settings)
-        undo.enter_context(create_held_folder(place, mode=FOLDER_MODE))  # code may be able to write above it
+        undo.enter_context(_held_folder(place, mode=FOLDER_MODE))  # code may be able to write above it
         kernels = Kernels(place, read, "", checked_approve(approve), undo, distrusted=distrusted)
         kernel = kernels.pick(RoleConfig("code_interpreter"))
         if folder is not None:
             refuse_replacing(sources, place)
         place_inputs(sources, place, lambda path: False, distrusted=held, limit_mb=settings.disk_mb)
     return kernel
+
+
+def _held_folder(folder: Path, **mode: int) -> HeldFolder:
+    """Return the folder as of `create_held_folder`.
+
+    Raises:
+        ConfigError: the user can't make it there.
+    """
+    try:
+        return create_held_folder(folder, **mode)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EROFS, errno.ENOTDIR):
+            raise
+        raise ConfigError(
+            f"{folder}: can't be made: {error.strerror}; name a folder that you can write to: folder= or "
+            "session.workspace"
+        ) from error
 
 
 def _compare_named(read: Settings) -> None:

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
@@ -82,10 +82,18 @@ class MentionedFileCopier:
         found: dict[str, Path] = {}
         missing = []
         looks = itertools.count()
-        there = file_names(text, lambda name: next(looks) < _MOST_LOOKS and self._exists(name))
+
+        def exists(name: str) -> bool:
+            return next(looks) < _MOST_LOOKS and self._exists(name)
+
+        def longer(name: str) -> str:
+            names = (one for one in _longer_names(name, text) if "/" not in one or self._source(one) is not None)
+            return next(filter(exists, names), name)
+
+        there = [name if exists(name) else longer(name) for name in file_names(text, exists)[:_MOST_NAMED]]
         known = {*given, *(path.name for path in given.values())}
         paths = {os.path.abspath(path) for path in given.values()}
-        wanted = [name for name in there[:_MOST_NAMED] if name not in known]
+        wanted = [name for name in there if name not in known]
         sources = {name: source for name in wanted if (source := self._source(name))}
         wanted = [name for name in wanted if str(sources.get(name)) not in paths]
         different = [one for one in dict.fromkeys(sources.values()) if str(one) not in paths]
@@ -109,6 +117,18 @@ class MentionedFileCopier:
         withheld = [name for name in wanted if self._is_withheld(name)]
         notes += [self._note(missing), withheld_words(withheld)]
         return RequestFiles(tuple(found.values()), tuple(missing), "\n".join(filter(None, notes)), tuple(withheld))
+
+    def renew(self, name: str) -> Path | None:
+        """Copy a file again that was brought in before; None if it is left alone.
+
+        Args:
+            name: Of its copy.
+
+        Raises:
+            OSError: it is gone, or can't be read.
+            ValueError: no path can be read as its own any more.
+        """
+        return self._brought_in(self._copies[name].source, name)
 
     def _exists(self, name: str) -> bool:
         """Return whether code has made a file of this name, or the user's folder holds it."""
@@ -216,9 +236,12 @@ class MentionedFileCopier:
         with contextlib.suppress(OSError), SafeFolder.without_links(self._users) as users:
             found = itertools.islice(users.walk(enter=lambda name: False), _MOST_LOOKS)
             there = [one.name for one in found if _is_data(one.name)]
-        words = []
+        words, folded = [], {one.casefold(): one for one in there}
         for name in missing:
-            near = difflib.get_close_matches(name, there, n=3, cutoff=0.6)
+            plain = name.casefold()
+            close = difflib.get_close_matches(plain, folded, n=3, cutoff=0.6)
+            longer = (one for one in folded if one.endswith(f" {plain}"))
+            near = [folded[one] for one in dict.fromkeys([*close, *longer])][:3]
             words.append(f"{name} (similar: {', '.join(near)})" if near else name)
         return f"Not in the User's folder {self._users}: {', '.join(words)}."
 
@@ -248,15 +271,18 @@ def _has(folder: Path, name: str) -> bool:
         return False
 
 
-def _is_end_of_a_name(name: str, request: str, made: Collection[str], folder: Path | None) -> bool:
-    """Return whether a name is the end of one with blanks that a request names: of a file made, or in a folder."""
+def _longer_names(name: str, request: str) -> Iterator[str]:
+    """Yield what may be names with blanks that end with a name in a request, the longest first."""
     for found in itertools.islice(re.finditer(re.escape(name), request), _MOST_NAMED):
         words = request[max(0, found.start() - _NAME_CHARS) : found.start()].rpartition("\n")[2]
         starts = [0, *(at + 1 for at, one in enumerate(words) if one == " ")]
-        longer = [f"{words[at:]}{name}".lstrip("@\"'`") for at in starts if words[at:].strip()]
-        if any(one in made or (folder is not None and os.path.lexists(folder / one)) for one in longer):
-            return True
-    return False
+        yield from (f"{words[at:]}{name}".lstrip("@\"'`") for at in starts if words[at:].strip())
+
+
+def _is_end_of_a_name(name: str, request: str, made: Collection[str], folder: Path | None) -> bool:
+    """Return whether a name is the end of one with blanks that a request names: of a file made, or in a folder."""
+    longer = _longer_names(name, request)
+    return any(one in made or (folder is not None and os.path.lexists(folder / one)) for one in longer)
 
 
 def files_not_made(missing: Sequence[str], answer: Answer, landing: AnswerFiles | None) -> list[str]:

@@ -43,6 +43,10 @@ else:
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?$")
 EXIT = re.compile(r"\bsys\.exit\b|\bSystemExit\b")
 """What the code of a cell has that may end before its last line without an error."""
+_NOT_STARTED = "starts with the first cell"
+"""What a session that opens says of its kernel."""
+_STOPPED = "Stopped "
+"""How the error of a cell begins that the user or a limit has stopped."""
 _MOST_LOOKED_UP = 200
 """Answers of which the numbers are looked up in all that was printed before."""
 _NEEDS_PLUGINS = (
@@ -61,8 +65,9 @@ def notebook(events: Iterable[Event] | Path | str, *, below: Path | None = None)
 
     Returns:
         Markdown cells for each request, its plan, its answer and where the answer's numbers come from; code cells in
-        the order in which they ran. Code that failed is kept and tagged `failed`, code that broke a rule and was not
-        run `refused`, code that never came to an end `unfinished`; a check of an answer is words, tagged `check`.
+        the order in which they ran. Code that failed is kept and tagged `failed`. Words, which "run all" leaves out,
+        are code that broke a rule and was not run (`refused`), that was stopped or ended its kernel (`stopped`), or
+        that never came to an end (`unfinished`), and a check of an answer (`check`).
         Pictures that cells made are embedded if they still exist, an SVG written anew by `safe_svg`; other files, and
         an SVG that could run or load something, are named.
     """
@@ -141,9 +146,17 @@ class _Notebook:
     def _end_running(self) -> None:
         """Mark cells that never came to an end."""
         for cell, node in self._running.items():
-            node.metadata.tags = ["unfinished"]
-            node.outputs = self._written[cell]
+            self._in_words(node, "unfinished", "".join(one.text for one in self._written[cell]))
         self._running.clear()
+
+    def _in_words(self, node: nbformat.NotebookNode, tag: str, output: str) -> None:
+        """Replace a cell that never came to an end with words: "run all" would run it without one, too."""
+        words = [
+            f"**Not run to its end:**\n\n{fenced(node.source, 'python')}",
+            *([fenced(output.rstrip("\n"))] if output else []),
+        ]
+        at = next(at for at, one in enumerate(self._cells) if one is node)
+        self._cells[at] = nbformat.v4.new_markdown_cell("\n\n".join(words), metadata={"tags": [tag]}, id=node.id)
 
     @singledispatchmethod
     def take(self, event: Event) -> None:
@@ -156,7 +169,8 @@ class _Notebook:
             self._plugins.update(dict.fromkeys(event.plugins))
             return
         plugins = f", with {', '.join(event.plugins)}" if event.plugins else ""
-        self._say("# ", f"{event.session_id}\n\nThe code ran in: {event.kernel}{plugins}.")
+        where = ", ".join(one for one in event.kernel.split(", ") if one != _NOT_STARTED)
+        self._say("# ", f"{event.session_id}\n\nThe code ran in: {where}{plugins}.")
         self._plugins = dict.fromkeys(event.plugins)
         self._place_of_plugins = len(self._cells)
 
@@ -205,6 +219,9 @@ class _Notebook:
         if cell is None:
             return
         del self._written[event.cell]
+        if event.state_lost or event.error.startswith(_STOPPED):
+            self._in_words(cell, "stopped", "\n".join(filter(None, [event.stdout, event.stderr, event.error])))
+            return
         cell.outputs = self._outputs(event)
         if not event.ok:
             cell.metadata.tags = ["failed", "raises-exception"]  # with the second one "run all" goes on after it

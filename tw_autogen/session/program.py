@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tw_autogen.escaped_text import visible, visible_line
+from tw_autogen.escaped_text import shortened, visible, visible_line
 from tw_autogen.events import CellRan, CellStarted, Event, RoundOpened, SessionOpened
 from tw_autogen.python_source import parse, python_lines
 from tw_autogen.secret_masking import MASK
@@ -30,6 +30,7 @@ _FAILED_LINE = re.compile(r"^Traceback \(most recent call last\):\n  cell \d+, l
 _RUNS_CELL = re.compile(r"%%(?:time|capture)\b")
 _RUNS_LINE = re.compile(r"([ \t]*)%time[ \t]+(?=[^-\s])")
 _MOST_MAGICS = 50
+_ABOUT_CHARS = 200
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -156,7 +157,8 @@ class Program:
         for event in events:
             read.take(event)
         cells, missing, unsure = _with_needed(read)
-        made = cls(read.session, read.requests, files=list(read.files), left_out=[*read.left_out, *unsure])
+        left_out = [*read.left_out, *unsure, *_requests_without_code(read, cells)]
+        made = cls(read.session, read.requests, files=list(read.files), left_out=left_out)
         made.missing = sorted(missing)
         names = {name for _, tree, _, _ in read.cells for name in _names(tree)}
         first = ParameterFinder(read.requests, made.files, names, read.folder)
@@ -193,7 +195,8 @@ class Program:
             name: Of its file, for its help.
         """
         paths = [one for one in self.parameters if isinstance(one.value, str)]
-        about = _in_docstring(" / ".join(" ".join(one.split()) for one in self.requests)[:200])
+        asked = dict.fromkeys(one.request for one in self.cells if one.request)
+        about = _in_docstring(shortened(" / ".join(" ".join(one.split()) for one in asked), _ABOUT_CHARS))
         usage = "".join(f" [{one.name}]" for one in paths)
         usage += "".join(f" [--{one.option} N]" for one in self.parameters if not isinstance(one.value, str))
         names = ", ".join(one.name for one in self.parameters)
@@ -259,6 +262,11 @@ class _Reader:
         self.left_out: list[str] = []
         self.cells: list[_Kept] = []
         self._running: dict[int, str] = {}
+
+    @property
+    def unfinished(self) -> bool:
+        """Return whether a cell began of whose end nothing is known."""
+        return bool(self._running)
 
     def take(self, event: Event) -> None:
         if isinstance(event, SessionOpened):
@@ -363,6 +371,14 @@ def _before_failure(code: str, tree: ast.Module, error: str) -> tuple[list[ast.s
         body.pop()  # the next one begins on its line
     last = body[-1].end_lineno if body else 0
     return body, "\n".join(python_lines(code)[:last])
+
+
+def _requests_without_code(read: _Reader, kept: Sequence[_Kept]) -> list[str]:
+    """Return a line for each request of whose code nothing is kept."""
+    ran = dict.fromkeys(asked for _, _, asked, ran in read.cells if not ran.undone)
+    unfinished = dict.fromkeys(read.requests[-1:] if read.unfinished else [])
+    left = [one for one in {**ran, **unfinished} if one not in {asked for _, _, asked, _ in kept}]
+    return [f"{shortened(visible_line(one), _ABOUT_CHARS)}: none of its code ran to its end" for one in left if one]
 
 
 def _names(tree: ast.AST) -> set[str]:

@@ -11,7 +11,7 @@ import reprlib
 import stat
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -38,6 +38,8 @@ from tw_autogen.session.team import Team
 from tw_autogen.session.working_copies import (
     Copied,
     incomplete_copy_reason,
+    is_outdated,
+    outdated_note,
     read_copies,
     stamp,
     working_names,
@@ -475,28 +477,60 @@ class SessionInputs(Closing):
         names = dict(zip(working_names(given, others), given, strict=True))
         try:
             found = self._named.bring(text, names) if named else RequestFiles()  # over no link: not looked at again
-            placed = place_inputs(
-                given,
-                self._folder,
-                self._grants.show,
-                distrusted=self._distrusted,
-                show_if_granted=self._grants.show_if_granted,
-                limit_mb=self._grants.settings.disk_mb,
-                copies=others,
-            )
-            self._note_copies(given, placed)
+            placed = self._placed(given, others)
+            renewed, outdated = self._renewed({*placed, *found.placed})
         finally:
             if self._copies != known:
                 write_copies(self._root, self._copies)
-        return replace(found, placed=(*placed, *found.placed))
+        again = [name for name, one in self._copies.items() if name in known and known[name].was != one.was]
+        again = [name for name in again if known[name].source == self._copies[name].source]
+        note = "\n".join(filter(None, [found.note, outdated_note(again, outdated)]))
+        return replace(found, placed=(*placed, *found.placed, *renewed), note=note)
 
-    def _note_copies(self, given: Sequence[Path], placed: Sequence[Path]) -> None:
+    def _renewed(self, placed: Collection[Path]) -> tuple[list[Path], list[str]]:
+        """Copy files of earlier requests again that were written since, if code has not changed their copies.
+
+        Args:
+            placed: What this request brings anyway.
+
+        Returns:
+            Paths of the new copies, and names of copies that are older than the file and could not be renewed.
+        """
+        renewed, outdated = list[Path](), list[str]()
+        for name, one in list(self._copies.items()):
+            if self._folder / name not in placed and is_outdated(name, one, self._folder):
+                path = None
+                with suppress(ConfigError, OSError, ValueError):
+                    path = self._copied_again(name, Path(one.source))
+                renewed += filter(None, [path])
+                outdated += [name] if path is None else []
+        return renewed, outdated
+
+    def _copied_again(self, name: str, source: Path) -> Path | None:
+        with SafeFolder(self._folder) as opened:
+            named = opened.info(name).st_mode & _WRITABLE
+        if named:  # no request has given it
+            return self._named.renew(name)
+        given = self.checked_files("", source, {}, ())
+        return self._placed(given, self._copies)[0]
+
+    def _placed(self, given: Sequence[Path], copies: Mapping[str, Copied]) -> list[Path]:
+        placed = place_inputs(
+            given,
+            self._folder,
+            self._grants.show,
+            distrusted=self._distrusted,
+            show_if_granted=self._grants.show_if_granted,
+            limit_mb=self._grants.settings.disk_mb,
+            copies=copies,
+        )
         with SafeFolder(self._folder) as opened:
             for path, copy in zip(given, placed, strict=True):
                 if copy.parent == self._folder and not opened.name_of(path):
                     with suppress(OSError):  # it has gone meanwhile
                         was, now = stamp(path.stat()), stamp(opened.info(copy.name))
                         self._copies[copy.name] = Copied(os.path.abspath(path), was, now)
+        return placed
 
     @contextmanager
     def telling(self) -> Iterator[None]:

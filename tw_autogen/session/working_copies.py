@@ -164,6 +164,33 @@ def incomplete_copy_reason(file: BinaryIO, path: Path, beside: Callable[[str], B
     )
 
 
+def is_outdated(name: str, copied: Copied, folder: Path) -> bool:
+    """Return whether a file was written since it was copied, and its copy is still the one that was made of it.
+
+    Args:
+        name: Of the copy.
+        copied: What was copied.
+        folder: The working folder.
+    """
+    try:
+        with SafeFolder(folder) as opened:
+            return stamp(opened.info(name)) == copied.copy and stamp(os.stat(copied.source)) != copied.was
+    except (OSError, ValueError):  # one of them is gone
+        return False
+
+
+def outdated_note(again: Sequence[str], outdated: Sequence[str]) -> str:
+    """Return words about files that were written since an earlier request; empty: there are none.
+
+    Args:
+        again: Names of those that were copied again.
+        outdated: Names of those that could not be.
+    """
+    head = "Written since an earlier request"
+    words = [f"{head}, and copied again: {', '.join(map(repr, again))}. What code read before is older."] * bool(again)
+    return " ".join([*words, *[f"{head}, but here as before: {', '.join(map(repr, outdated))}."] * bool(outdated)])
+
+
 def stamp(info: os.stat_result) -> Stamp:
     """Return a file's time and size."""
     return (info.st_mtime_ns, info.st_size)

@@ -107,14 +107,12 @@ _BOOLEANS = frozenset(["True", "TRUE", "true", "False", "FALSE", "false"])
 """What `pandas.read_csv` takes for booleans; `yes` and `no` stay text."""
 _FEW_VALUES, _FEW_CHARS = 12, 160
 _LONGEST_VALUE = 60
-_MOST_ODD = 4
+_MOST_ODD, _MOST_MARKS = 4, 2
+"""Numbers of many values stay numbers beside so many different marks, however often these occur."""
 _FIRST_LOOK = 2000
 """Of so many different values a form must fit most before all are looked at."""
 _FEW_NUMBERS, _MOST_UNITS = 6, 5
 _NUMBER_SHARE, _DATE_SHARE = 0.6, 0.9
-_FOLDED = 5
-"""So many columns in a row whose names differ in digits only, and whose values are alike, are described as one."""
-_DIGITS = re.compile(r"\d+")
 _NUMBER_PART = re.compile(r"[\d.,\s()+-]+")
 
 
@@ -132,6 +130,8 @@ class Column:
         dates: The first and the last day, month or year, in the form of ISO 8601, if it has dates of one form.
         missing: What stands for a missing value.
         sampled: There are more values than those that were looked at.
+        odd: How many of number-like values are no numbers.
+        forms: How many have other signs than a plain number, by what is said of them.
     """
 
     name: str
@@ -144,6 +144,8 @@ class Column:
     dates: tuple[str, str] | None = None
     missing: frozenset[str] = MISSING
     sampled: bool = False
+    odd: Counter[str] = field(default_factory=Counter)
+    forms: Counter[str] = field(default_factory=Counter)
 
     @property
     def line(self) -> str:
@@ -186,40 +188,6 @@ def profile_columns(
             column.kind = kinds[at]
         found.append(column)
     return found
-
-
-def column_lines(columns: Sequence[Column]) -> list[str]:
-    """Return a line for each column; runs of alike ones whose names differ in digits only are one line."""
-    lines, at = [], 0
-    while at < len(columns):
-        end = at + 1
-        while end < len(columns) and _alike(columns[at], columns[end]):
-            end += 1
-        if end - at < _FOLDED:
-            lines += [one.line for one in columns[at:end]]
-        else:
-            lines.append(_folded_line(columns[at:end]))
-        at = end
-    return lines
-
-
-def _alike(one: Column, other: Column) -> bool:
-    pattern = _DIGITS.sub("#", one.name)
-    numbers = {"int", "float"}
-    same = one.kind == other.kind or {one.kind, other.kind} <= numbers
-    return "#" in pattern and pattern == _DIGITS.sub("#", other.name) and same
-
-
-def _folded_line(columns: Sequence[Column]) -> str:
-    kinds = "/".join(dict.fromkeys(one.kind for one in columns))
-    lows, highs = [one.low for one in columns if one.low is not None], [c.high for c in columns if c.high is not None]
-    words = [f"{columns[0].name!r} … {columns[-1].name!r}: {len(columns)} columns, {kinds}"]
-    if lows and highs:
-        words.append(f"{_number(min(lows))} … {_number(max(highs))}")
-    missing = [sum(n for text, n in one.counts.items() if text in one.missing) for one in columns]
-    if any(missing):
-        words.append(f"{min(missing)}–{max(missing)} missing each")
-    return ", ".join(words)
 
 
 def _judge(column: Column, decimal: str, thousands: str) -> None:
@@ -324,7 +292,8 @@ def _judge_number_like(
         return False  # codes such as `8232816EAC`, no quantities
     total = sum(there.values())
     like = total - sum(there[text] for text in odd)
-    if like < _NUMBER_SHARE * total or (len(odd) > 50 and not forms):
+    marked = len(there) > _FEW_VALUES and len(odd) <= _MOST_MARKS
+    if (like < _NUMBER_SHARE * total and not marked) or (len(odd) > 50 and not forms):
         return False
     plain = sum(there[text] for text in numbers)
     column.kind = "number-like text"
@@ -335,12 +304,11 @@ def _judge_number_like(
         column.words[-1] += f" ({_range(low, high)})"
     for form, texts in forms.items():
         examples = ", ".join(show(one) for one in _examples(form, texts))
-        column.words.append(f"{sum(there[one] for one in texts)} {form} ({examples})")
+        column.forms[form] = sum(there[one] for one in texts)
+        column.words.append(f"{column.forms[form]} {form} ({examples})")
     if odd:
-        odd.sort(key=lambda text: -there[text])
-        more = f" and {len(odd) - _MOST_ODD} more" if len(odd) > _MOST_ODD else ""
-        shown = ", ".join(f"{show(one)} ({there[one]})" for one in odd[:_MOST_ODD])
-        column.words.append(f"odd: {shown}{more}")
+        column.odd = Counter({one: there[one] for one in odd})
+        column.words.append(odd_words(column.odd))
     return True
 
 
@@ -558,6 +526,12 @@ def is_missing(text: str) -> bool:
     return text.strip() in MISSING
 
 
+def odd_words(counts: Counter[str]) -> str:
+    """Return the most common texts with their counts, and how many others there are."""
+    more = f" and {len(counts) - _MOST_ODD} more" if len(counts) > _MOST_ODD else ""
+    return f"odd: {', '.join(f'{show(one)} ({count})' for one, count in counts.most_common(_MOST_ODD))}{more}"
+
+
 def _missing(gone: Mapping[str, int]) -> str:
     named = {text.strip(): n for text, n in gone.items() if text.strip(f" {NO_VALUE}")}
     shown = f" ({', '.join(f'{text!r} {n}' for text, n in named.items())})" if named else ""
@@ -593,7 +567,3 @@ def short_number(text: str, digits: int = 6) -> str:
     if len(text) <= 10 or _INTEGER.fullmatch(text) or not _PLAIN.fullmatch(text):
         return text
     return f"{float(text):.{digits}g}"
-
-
-def _number(value: float) -> str:
-    return f"{int(value)}" if abs(value) < 1e15 and value == int(value) else f"{value:g}"

@@ -52,6 +52,7 @@ class CsvDialect:
         lines_above: How many lines stand above the header: such as begin with `#`, and a title.
         codes: Columns that have to stay text: digits with leading zeros, such as postal codes, and where points group
             thousands, values with points that are no such numbers, such as dates.
+        long_integers: Columns of integers that would be floats, and no longer exact, beside missing values.
         rows: How many rows pandas has to read, where other lines follow the table; 0: none follow.
         columns: Numbers of the table's first column and of the one after its last, where its lines have more.
         named: The first line holds names.
@@ -66,6 +67,7 @@ class CsvDialect:
     thousands: str = ""
     lines_above: int = 0
     codes: tuple[str, ...] = ()
+    long_integers: tuple[str, ...] = ()
     rows: int = 0
     columns: tuple[int, int] | None = None
     named: bool = True
@@ -93,7 +95,8 @@ class CsvDialect:
     @property
     def options(self) -> str:
         """Return the arguments that `read_excel` takes as well, each behind a comma."""
-        codes = ", ".join(f"{one!r}: str" if self.named else f"{one}: str" for one in self.codes)
+        types = {**dict.fromkeys(self.long_integers, "'Int64'"), **dict.fromkeys(self.codes, "str")}
+        said = ", ".join(f"{name!r}: {one}" if self.named else f"{name}: {one}" for name, one in types.items())
         first, end = self.columns or (0, 0)
         words = {
             "decimal": repr(self.decimal) if self.decimal != "." else "",
@@ -102,7 +105,7 @@ class CsvDialect:
             "skiprows": self._skipped,
             "nrows": str(self.rows or ""),
             "usecols": f"range({first}, {end})" if first else f"range({end})" if end else "",
-            "dtype": f"{{{codes}}}" if codes else "",
+            "dtype": f"{{{said}}}" if said else "",
         }
         return "".join(f", {key}={value}" for key, value in words.items() if value)
 

@@ -53,6 +53,7 @@ class _Key:
     raw: frozenset[str]
     numbers: bool
     unique: bool
+    repeated: bool
 
     @cached_property
     def values(self) -> frozenset[str]:
@@ -150,7 +151,7 @@ def _key(table: str, column: Column) -> _Key | None:
     if sum(map(len, raw)) > _LONGEST_MEAN * len(raw):
         return None
     count = sum(number for text, number in column.counts.items() if text.strip() in raw)
-    return _Key(table, column, raw, numbers, len(raw) >= _KEY_SHARE * count)
+    return _Key(table, column, raw, numbers, len(raw) >= _KEY_SHARE * count, len(raw) < count)
 
 
 def _score(one: _Key, other: _Key) -> tuple[int, int] | None:
@@ -202,17 +203,24 @@ def _line(one: _Key, other: _Key) -> str:
     )
     if one.column.sampled or other.column.sampled:
         line += " in the rows that were looked at"
+    words, steps = [], list[str]()
     if one.numbers != other.numbers:
         text, numbers = (other, one) if one.numbers else (one, other)
         zeros = ", with leading zeros," if text.zeros else ""
-        return f"{line}; text{zeros} in {text.table!r}, numbers in {numbers.table!r}: convert before joining"
+        words.append(f"text{zeros} in {text.table!r}, numbers in {numbers.table!r}")
+    elif one.zeros != other.zeros and len(one.raw & other.raw) < shared:
+        words.append(f"only {(one if one.zeros else other).table!r} has leading zeros")
     if shared > exact:
-        return f"{line}; upper and lower case differ: convert before joining"
+        words.append("upper and lower case differ")
+    steps += ["convert"] * bool(words)
     if padded := [repr(key.table) for key in (one, other) if key.padded]:
-        return f"{line}; blanks around them in {' and '.join(padded)}: strip before joining"
-    if one.zeros != other.zeros and len(one.raw & other.raw) < shared:
-        return f"{line}; only {(one if one.zeros else other).table!r} has leading zeros: convert before joining"
-    return line
+        words.append(f"blanks around them in {' and '.join(padded)}")
+        steps.append("strip")
+    if steps:
+        words[-1] += f": {' and '.join(steps)} before joining"
+    if one.repeated and other.repeated:
+        words.append("some occur more than once in both")
+    return "; ".join([line, *words])
 
 
 def _is_padded(text: str) -> bool:

@@ -19,6 +19,8 @@ _SWAPPED = str.maketrans(",.", ".,")
 _BLANKED = re.compile(r"[+-]?[1-9]\d{0,2}([ '])\d{3}(?:[ ']\d{3}){0,12}(?:[.,]\d{0,30})?", re.ASCII)
 _DIGIT = re.compile(r"[0-9]")
 _CODE = re.compile(r"0\d+", re.ASCII)
+_INTEGER, _FLOAT_DIGITS = re.compile(r"[+-]?\d{1,20}", re.ASCII), 15
+"""Integers of so many digits are exact as floats."""
 _POINTED = re.compile(r"[+-]?\d*\.[\d.]*(,\d+)?", re.ASCII)
 """What pandas takes for a number once it has left out the points."""
 _LONGEST_GROUP, _LEAST_GROUPED = 3, {",": 1, ".": 5}
@@ -155,4 +157,26 @@ def code_columns(names: Sequence[str], rows: Sequence[Sequence[str]], thousands:
             is_code(value.strip()) for value in values if thousands in value and thousands or value[:1] in ("0", " ")
         ):
             found.append(name)
+    return tuple(found)
+
+
+def long_integer_columns(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the names of columns of 64-bit integers that pandas reads as floats, which can't hold them all.
+
+    That is so where a value is missing.
+
+    Args:
+        names: The header.
+        rows: Below it.
+    """
+    found = []
+    for number, name in enumerate(names):
+        values = {row[number].strip() if number < len(row) else "" for row in rows}
+        there = values - MISSING
+        if len(there) == len(values) or max(map(len, there), default=0) <= _FLOAT_DIGITS:
+            continue
+        if all(map(_INTEGER.fullmatch, there)):
+            integers = [int(one) for one in there]
+            exact = all(int(float(one)) == one for one in integers)
+            found += [name] if not exact and min(integers) >= -(2**63) and max(integers) < 2**63 else []
     return tuple(found)

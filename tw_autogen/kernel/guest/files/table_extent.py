@@ -36,9 +36,9 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether the first row of a table holds names; True where that is not certain.
 
     It holds none if it has a number in each column of numbers, and these are no names such as years: one has decimals,
-    stands there twice or is all that its column holds, or a text beside them occurs again in its column, with whatever
-    digits; but not if they only grow. Of growing decimals, the text beside them has to be of another form than those
-    below, or most rows below must not grow.
+    stands there twice or is all that its column holds, or what stands beside them, other than a year above other
+    numbers, occurs again in its column, with whatever digits; but not if they only grow. Of growing decimals, the text
+    beside them has to be of another form than those below, or most rows below must not grow.
 
     Args:
         rows: All of the table, or the first ones.
@@ -47,7 +47,9 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
     found = [first[at] for at in numbers if first[at]]
     if not found or not all(map(NUMBER.fullmatch, found)) or _ascending(found):
         return True
-    texts = [at for at in range(len(first)) if at not in numbers and first[at]]
+    texts = [
+        at for at in range(len(first)) if at not in numbers and first[at] and not _names_year(first[at], columns[at])
+    ]
     again = any(_DIGITS.sub("0", first[at]) in {_DIGITS.sub("0", one) for one in columns[at]} for at in texts)
     if not again and texts and _growing(found):
         rest = rows[1 : SAMPLE_LINES + 1]
@@ -116,6 +118,12 @@ def is_units_row(rows: Sequence[Sequence[str]], *, missing: Collection[str] = ()
 def _are_numbers(cells: Sequence[str]) -> bool:
     """Return whether nearly all of some filled cells are numbers, and there are enough to tell."""
     return len(cells) >= LEAST_LINES and sum(bool(NUMBER.fullmatch(one)) for one in cells) > NUMBER_SHARE * len(cells)
+
+
+def _names_year(name: str, cells: Sequence[str]) -> bool:
+    """Return whether a year stands above numbers most of which are none."""
+    numbers = [one for one in cells if NUMBER.fullmatch(one)]
+    return bool(_YEAR.fullmatch(name)) and 2 * sum(map(bool, map(_YEAR.fullmatch, numbers))) < len(numbers)
 
 
 def _ascending(numbers: Sequence[str]) -> bool:
@@ -269,6 +277,25 @@ def _lines_above_names(lines: Sequence[str], tabs: bool) -> int:
     if heads and heads[0] < first and not figures:  # names stand above; those with figures have a table of their own
         return 0
     return first if first > 1 or len(set(named)) >= _DIFFERENT * len(named) else 0
+
+
+def heads_above(lines: Sequence[str], header: Sequence[str], separator: str) -> int:
+    """Return how many lines right above a header in which names occur twice hold heads of groups of these.
+
+    Args:
+        lines: Above the header.
+        header: Its names.
+        separator: Between values.
+    """
+    names = list(filter(None, header))
+    rows = parse_rows(lines, separator) if lines and len(set(names)) < len(names) else []
+    count = 0
+    for row in reversed(rows):
+        cells = [one.strip() for one in row]
+        if len(cells) != len(header) or sum(map(bool, cells)) < 2 or not _are_names(cells):
+            break
+        count += 1
+    return count
 
 
 def _is_text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:

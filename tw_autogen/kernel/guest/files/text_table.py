@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .column_profile import MISSING, Column, column_lines, profile_columns, show
+from .column_groups import column_lines
+from .column_profile import MISSING, Column, profile_columns, show
 from .csv_dialect import (
     BLANKS,
     NUMBER,
@@ -21,9 +22,9 @@ from .csv_dialect import (
     parse_rows,
     parse_table,
 )
-from .number_signs import NumberSigns, code_columns, find_signs, is_number
+from .number_signs import NumberSigns, code_columns, find_signs, is_number, long_integer_columns
 from .table_blocks import TableBlock, find_blocks, find_side_blocks
-from .table_extent import has_names, is_note, is_units_row, may_lack_names, rows_of_table
+from .table_extent import has_names, heads_above, is_note, is_units_row, may_lack_names, rows_of_table
 from .total_rows import total_notes
 
 MOST_CELLS = 250_000
@@ -42,8 +43,8 @@ _LEAST_GAPS = 2
 """A header with so many empty names may hold heads of groups, each above the first of its columns."""
 _SECOND_LINE = {
     "units": "its second line is no row, but units or more names",
-    "grouped": "its second line is no row, but names below merged ones",
-    "more names": "its second line holds more names, with header=[0, 1] they are pairs",
+    "grouped": "its second line is no row, but names below merged ones, {pairs}",
+    "more names": "its second line holds more names, {pairs}",
 }
 _LEAST_ROWS = 5
 """Rows from which on one that is narrower than all others is no header."""
@@ -160,7 +161,11 @@ def csv_table(
     data = [row for row in data if not _is_blank(row)]
     second = "grouped" if grouped and named and data else ""
     second = second or (_second_line(rows[0], data, "".join(lines[1:2]), separator) if named else "")
-    notes += [f"{_SECOND_LINE[second]}: {_row(data[0])}"] if second else []
+    skipped = _records(start.lines[:above])
+    notes += [f"{_SECOND_LINE[second].format(pairs=_pairs(skipped, 2))}: {_row(data[0])}"] if second else []
+    if heads := heads_above(start.lines[:above], rows[0], separator) if named and not second else 0:
+        lines_of = f"{heads} line{'s' * (heads > 1)} above the names may hold heads of them"
+        notes.append(f"{lines_of}, {_pairs(skipped - heads, heads + 1)}")
     units = second in ("units", "grouped")
     data = data[units:]
     read = len(data) if below else 0
@@ -181,7 +186,8 @@ def csv_table(
     short = [row for row in data if len(row) < len(header)]
     signs = find_signs(data, separator)
     notes += _doubtful_signs(header, signs)
-    codes = code_columns(pandas_names(header) if named else header, data, signs.thousands)
+    called = pandas_names(header) if named else header
+    codes = code_columns(called, data, signs.thousands)
     if any(any(row[len(header) :]) for row in wide):
         notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(wide[0])}")
     if comments := [row for row in short if row[0].startswith("#")]:
@@ -196,7 +202,6 @@ def csv_table(
     if len(header) == 1 and any(any(row[1:]) for row in wide) and not any("\t" in line for line in start.lines):
         return csv_table(start, name, above, "\t", call=call, doubtful=doubtful)  # commas of texts part its lines
     columns = (0, len(header)) if wide else None  # else pandas fails, or takes the first values for an index
-    skipped = _records(start.lines[:above])
     shown = itertools.dropwhile(lambda line: not line.strip(BLANKS), start.lines[: above + _RAW_LINES])
     dialect = CsvDialect(
         separator,
@@ -205,6 +210,7 @@ def csv_table(
         signs.thousands,
         skipped,
         codes,
+        () if start.rows else long_integer_columns(called, data),
         read,
         columns,
         named=named,
@@ -376,6 +382,12 @@ def _second_line(header: Sequence[str], rows: Sequence[Sequence[str]], line: str
     return "more names" if gaps else "units"
 
 
+def _pairs(skipped: int, levels: int) -> str:
+    """Return with which arguments the names of so many lines are read together, after others are skipped."""
+    skiprows = f"skiprows={skipped}, " * bool(skipped)
+    return f"with {skiprows}header={list(range(levels))} they are {'pairs' if levels == 2 else 'tuples'}"
+
+
 def _records(lines: Sequence[str]) -> int:
     """Return as how many lines pandas counts lines that it skips: those that a quoted text spans are one."""
     count, quoted = 0, False
@@ -506,6 +518,7 @@ def _profiled(block: TableBlock, names: Sequence[str], separator: str) -> tuple[
         thousands=signs.thousands,
         lines_above=block.header_at,
         codes=codes,
+        long_integers=long_integer_columns(names, rows),
         rows=len(rows),
         columns=(left, left + len(names)) if wide else None,
     )

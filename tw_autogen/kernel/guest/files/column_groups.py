@@ -1,0 +1,54 @@
+"""`column_lines`: what is said of columns, a line for each, and one for runs of alike ones."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from .column_profile import Column, odd_words
+
+_FOLDED = 5
+"""So many columns in a row whose names differ in digits only, and whose values are alike, are described as one."""
+_DIGITS = re.compile(r"\d+")
+
+
+def column_lines(columns: Sequence[Column]) -> list[str]:
+    """Return a line for each column; runs of alike ones whose names differ in digits only are one line."""
+    lines, at = [], 0
+    while at < len(columns):
+        end = at + 1
+        while end < len(columns) and _alike(columns[at], columns[end]):
+            end += 1
+        if end - at < _FOLDED:
+            lines += [one.line for one in columns[at:end]]
+        else:
+            lines.append(_folded_line(columns[at:end]))
+        at = end
+    return lines
+
+
+def _alike(one: Column, other: Column) -> bool:
+    pattern = _DIGITS.sub("#", one.name)
+    numbers = {"int", "float"}
+    same = one.kind == other.kind or {one.kind, other.kind} <= numbers
+    return "#" in pattern and pattern == _DIGITS.sub("#", other.name) and same
+
+
+def _folded_line(columns: Sequence[Column]) -> str:
+    kinds = "/".join(dict.fromkeys(one.kind for one in columns))
+    lows, highs = [one.low for one in columns if one.low is not None], [c.high for c in columns if c.high is not None]
+    words = [f"{columns[0].name!r} … {columns[-1].name!r}: {len(columns)} columns, {kinds}"]
+    if lows and highs:
+        words.append(f"{_number(min(lows))} … {_number(max(highs))}")
+    words += [f"{count} {form}" for form, count in sum((one.forms for one in columns), Counter[str]()).items()]
+    if odd := sum((one.odd for one in columns), Counter[str]()):
+        words.append(odd_words(odd))
+    missing = [sum(n for text, n in one.counts.items() if text in one.missing) for one in columns]
+    if any(missing):
+        words.append(f"{'–'.join(map(str, sorted({min(missing), max(missing)})))} missing each")
+    return ", ".join(words)
+
+
+def _number(value: float) -> str:
+    return f"{int(value)}" if abs(value) < 1e15 and value == int(value) else f"{value:g}"
