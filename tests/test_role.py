@@ -1,5 +1,6 @@
 """Roles of one's own: found by name and by path, and what a broken one says."""
 
+import functools
 import os
 import py_compile
 import re
@@ -261,6 +262,36 @@ def test_a_role_whose_words_are_no_text_is_named(tmp_path, caplog, message, atta
     assert said.startswith(f"the role Reader failed: {problem}")
     assert "test_role.py" not in said
     assert re.search(rf"{re.escape(problem)}.*test_role\.py", caplog.text)
+
+
+async def _later(memory, **kwargs):
+    return None
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (lambda memory: None, r"can't be called with `turn=`: .*unexpected keyword argument 'turn'"),
+        (lambda: None, r"can't be called with `turn=`"),
+        (lambda memory, other, **kwargs: None, r"can't be called with `turn=`: missing a required argument: 'other'"),
+        (lambda memory, *turn: None, r"can't be called with `turn=`"),
+        (_later, "is asynchronous"),
+        (functools.partial(_later), "is asynchronous"),
+        ("words", "can't be called"),
+        (lambda memory, **kwargs: None, ""),
+        (lambda memory, turn: None, ""),
+        (lambda memory, *, turn=None, later=1: None, ""),
+        (lambda *args, **kwargs: None, ""),
+        (functools.partial(lambda other, memory, **kwargs: None, 1), ""),
+    ],
+)
+def test_a_reply_that_a_session_can_not_call_is_an_error_when_it_is_opened(tmp_path, reply, problem):
+    made = types.SimpleNamespace(name="Reader", intro="Reads.", reply=reply)
+    if not problem:
+        open_session(ScriptedModel([]), roles=["planner", lambda: made], folder=tmp_path).close()
+        return
+    with pytest.raises(RoleSpecError, match=rf"{problem}.*write `def reply\(self, memory, \*\*kwargs\)`"):
+        open_session(ScriptedModel([]), roles=["planner", lambda: made], folder=tmp_path)
 
 
 def test_a_role_that_offers_no_text_is_named(tmp_path):

@@ -89,6 +89,13 @@ def test_a_client_asks_runs_code_lists_variables_and_fetches_files(talk, tmp_pat
         assert [one["name"] for one in made.structured_content["artifacts"]] == ["all.csv", "dot.png"]
         assert "Files (the tool `artifact` gives what is in them):\n- all.csv" in text(made)
         picture = (await call("artifact", name="dot.png")).content[0]
+        wrong = {
+            "dots.png": "'dots.png': No such file or directory; did you mean 'dot.png'?",
+            "x": "'x': No such file or directory; known: 'all.csv', 'dot.png'",
+            "../x": "'../x': not a file below the folder; known: 'all.csv', 'dot.png'",
+            "/etc/hosts": "'/etc/hosts': not a file below the folder; known: 'all.csv', 'dot.png'",
+        }
+        assert {one: text(await call("artifact", name=one)) for one in wrong} == wrong
         assert (picture.type, picture.mime_type, picture.data) == ("image", "image/png", "iVBORyBkb3Q=")
         assert text(await call("artifact", name=made.structured_content["artifacts"][0]["path"])) == "a\n1\n"
 
@@ -155,8 +162,10 @@ def test_what_goes_wrong_is_told_in_words_and_the_session_goes_on(talk, tmp_path
             "request: ": await call("ask", request=""),
             "Field required": await call("ask", files=[]),
             "file below the folder": await call("artifact", name="../events.jsonl"),
-            "below the folder: 'no\\x00ne": await call("artifact", name="no\0ne.png"),
-            "No such file": await call("artifact", name="none.png"),
+            "'no\\x00ne.png': not a file below the folder": await call(
+                "artifact", name="no\0ne.png"
+            ),
+            "'none.png': No such file or directory; none was made yet": await call("artifact", name="none.png"),
             "no tool 'dance'": await call("dance"),
             "no answer": await call("ask", request="Now fail."),
         }

@@ -121,7 +121,8 @@ def render_reply(answer: Answer, request: str = "", system_message: str = "") ->
 
     Returns:
         Beside words that stay alone (`Answer.is_alone`) no file is named. `TERMINATE` stands at the end only if that
-        was asked for and the request was answered to its end; words that merely come from data or printed output don't end a chat.
+        was asked for and the request was answered to its end; words that merely come from data or printed output end no
+        chat.
     """
     text, lines = answer.round.last_words if answer.text else "", "" if answer.is_alone else answer.files_markdown()
     wanted = any(_WANTED.search(one) or _WANTED_AT_THE_END.search(one) for one in (request, system_message))
