@@ -22,7 +22,7 @@ CHART = "open('dot.png', 'wb').write(b'\\x89PNG dot')\nopen('all.csv', 'w').writ
 def talk(command, environ, tmp_path):
     """Start the server with a script of replies, talk to it, and see that nothing of it stays."""
 
-    def run(replies, conversation, *args, folder=tmp_path):
+    def run(replies, conversation, *args, folder=tmp_path, workspace=("--workspace", str(tmp_path / "ws"))):
         said = []
 
         async def progress(number, total, message):
@@ -31,7 +31,7 @@ def talk(command, environ, tmp_path):
         async def main():
             wanted = mcp.StdioServerParameters(
                 command=command[0],
-                args=[*command[1:], "mcp", "--base-url", server.base_url, "--workspace", str(tmp_path / "ws"), *args],
+                args=[*command[1:], "mcp", "--base-url", server.base_url, *workspace, *args],
                 env=environ,
                 cwd=folder,
             )
@@ -144,6 +144,22 @@ def test_what_code_prints_and_names_begins_no_block_and_no_image_in_a_result(tal
     assert f"made {shown}" in said
 
 
+def test_sessions_are_in_no_folder_that_a_client_happens_to_start_the_server_in(talk, tmp_path, environ):
+    started, data = tmp_path / "started", tmp_path / "data"
+    started.mkdir()
+    data.mkdir()
+
+    async def conversation(client, call):
+        ran = await call("run_code", code="open('made.csv', 'w').write('a')")
+        (made,) = ran.structured_content["artifacts"]
+        assert Path(made["path"]).is_relative_to(Path(environ["HOME"], ".cache"))
+
+    _, said = talk([], conversation, "-C", str(data), folder=started, workspace=())
+
+    assert "because the client chooses the current folder" in said
+    assert (list(started.iterdir()), list(data.iterdir())) == ([], [])
+
+
 def test_what_goes_wrong_is_told_in_words_and_the_session_goes_on(talk, tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("key")
@@ -162,9 +178,7 @@ def test_what_goes_wrong_is_told_in_words_and_the_session_goes_on(talk, tmp_path
             "request: ": await call("ask", request=""),
             "Field required": await call("ask", files=[]),
             "file below the folder": await call("artifact", name="../events.jsonl"),
-            "'no\\x00ne.png': not a file below the folder": await call(
-                "artifact", name="no\0ne.png"
-            ),
+            "'no\\x00ne.png': not a file below the folder": await call("artifact", name="no\0ne.png"),
             "'none.png': No such file or directory; none was made yet": await call("artifact", name="none.png"),
             "no tool 'dance'": await call("dance"),
             "no answer": await call("ask", request="Now fail."),

@@ -63,7 +63,7 @@ async def _later(names: list[str], cancellation_token: CancellationToken) -> str
         (FunctionTool(_later, description="Join."), "_later(['x', 'y'])", "x+y False"),
         (_Weather(), "weather('Oslo')", "Oslo for 1: dry"),
         (_Weather(), "weather(city='Oslo', days=3)", "Oslo for 3: dry"),
-        (FunctionTool(_add, description="Add.", name="add"), "add('a')", "Input should be a valid integer"),
+        (FunctionTool(_add, description="Add.", name="add"), "add('a')", "a: expected int, got str: 'a'"),
         (FunctionTool(_add, description="Add.", name="add"), "add(1, 2, 3)", "too many positional arguments"),
         (FunctionTool(_add, description="Add.", name="add"), "add(1, c=3)", "unexpected keyword argument 'c'"),
     ],

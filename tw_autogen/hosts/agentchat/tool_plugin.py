@@ -18,7 +18,7 @@ def tool_plugin(wanted: Any) -> Any:
         wanted: One thing of `plugins=`. What is no tool comes back as it is.
 
     Returns:
-        A plugin that runs in this process; the tool checks arguments as it does for an agent of the host.
+        A plugin that runs in this process; the tool checks arguments, too.
 
     Raises:
         ConfigError: its name is no name of a function.
