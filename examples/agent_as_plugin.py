@@ -1,6 +1,6 @@
 """Any agent as a function: generated code asks one about each row of a table, side by side, and adds up the answers.
 
-Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`; a local server's
+Needs `pip install ".[autogen]"` in the checkout and a model: `OPENAI_API_KEY`; a local server's
 `OPENAI_BASE_URL` as well, with any word as key.
 """
 

@@ -1,6 +1,6 @@
 """Any agent as a worker of the Planner, beside the CodeInterpreter.
 
-Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`; a local server's
+Needs `pip install ".[autogen]"` in the checkout and a model: `OPENAI_API_KEY`; a local server's
 `OPENAI_BASE_URL` as well, with any word as key.
 """
 

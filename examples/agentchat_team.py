@@ -1,6 +1,6 @@
 """TaskWeaver in a team of autogen-agentchat, with plan, code and outcome streamed as the host's own events.
 
-Needs `pip install "tw-autogen[agentchat]"` and a model: `OPENAI_API_KEY`; a local server's
+Needs `pip install ".[agentchat]"` in the checkout and a model: `OPENAI_API_KEY`; a local server's
 `OPENAI_BASE_URL` as well, with any word as key.
 """
 

@@ -1,6 +1,6 @@
 """A session without any framework: a table from memory, a question, the answer and the files that were made.
 
-Needs `pip install tw-autogen` and a model: `OPENAI_API_KEY`, or `OPENAI_BASE_URL` of a local server.
+Needs `pip install .` in the checkout and a model: `OPENAI_API_KEY`, or `OPENAI_BASE_URL` of a local server.
 """
 
 import pandas as pd

@@ -1,6 +1,6 @@
 """Two chats with one agent at the same time: each has a session of its own, and the event loop stays free.
 
-Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`; a local server's
+Needs `pip install ".[autogen]"` in the checkout and a model: `OPENAI_API_KEY`; a local server's
 `OPENAI_BASE_URL` as well, with any word as key.
 """
 

@@ -1,6 +1,6 @@
 """Planner and CodeInterpreter as members of one's own group; the board they share is printed between turns.
 
-Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`; a local server's
+Needs `pip install ".[autogen]"` in the checkout and a model: `OPENAI_API_KEY`; a local server's
 `OPENAI_BASE_URL` as well, with any word as key.
 """
 

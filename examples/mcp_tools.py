@@ -1,6 +1,6 @@
 """Tools of an MCP server as plugins: code asks a warehouse, row by row. The server stands in this file too.
 
-Needs `pip install "tw-autogen[mcp]"` and a model: `OPENAI_API_KEY`, or `OPENAI_BASE_URL` of a local server.
+Needs `pip install ".[mcp]"` in the checkout and a model: `OPENAI_API_KEY`, or `OPENAI_BASE_URL` of a local server.
 """
 
 import sys

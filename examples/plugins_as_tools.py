@@ -1,6 +1,6 @@
 """TaskWeaver's plugins as tools of an ordinary AutoGen agent, and our kernel as its code executor.
 
-Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`; a local server's
+Needs `pip install ".[autogen]"` in the checkout and a model: `OPENAI_API_KEY`; a local server's
 `OPENAI_BASE_URL` as well, with any word as key.
 """
 

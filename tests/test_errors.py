@@ -147,6 +147,37 @@ def test_what_a_role_cannot_read_is_still_an_error_of_that_role(tmp_path):
         session.ask("?")
 
 
+_ASKED, _ORDER = Post("User", "Planner", "Go."), Post("Planner", "CodeInterpreter", "Do the step.")
+
+
+@pytest.mark.parametrize(
+    ("posts", "last"),
+    [
+        ([], ""),
+        ([_ASKED], ""),
+        ([_ASKED, _ORDER], ""),  # an order is nothing that was found
+        (
+            [_ASKED, _ORDER, Post("CodeInterpreter", "Planner", "Printed: 42")],
+            "\n\nCodeInterpreter said last: Printed: 42",
+        ),
+        (
+            [_ASKED, _ORDER, Post("CodeInterpreter", "Planner", "42"), Post("Planner", "Reader", "review")],
+            "\n\nCodeInterpreter said last: 42",
+        ),
+        ([_ASKED, _ORDER, Post("Reader", "Planner", "x" * 3000)], f"\n\nReader said last: {'x' * 1000}"),
+        ([Post("User", "CodeInterpreter", "Go."), Post("CodeInterpreter", "User", "42")], ""),
+    ],
+)
+@pytest.mark.parametrize("kind", [errors.RoundError, errors.RoundTooLong, RoleError])
+def test_a_failed_request_says_in_a_chat_what_a_worker_said_last_and_no_place_of_the_host(posts, last, kind):
+    here = Round("Go.", posts=posts)
+    more = {"role": "Reader", "where": "/srv/app/readér\x1b.py:9"} if kind is RoleError else {}
+    error = kind(f"{here.id}: it failed (12)", round=here, **more)
+
+    assert error.in_words() == f"I could not answer this request: it failed (12){last}"
+    assert kind is not RoleError or "/srv/app/readér\\x1b.py:9" in str(error)
+
+
 @pytest.mark.parametrize(
     "error",
     [

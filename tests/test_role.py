@@ -1,5 +1,6 @@
 """Roles of one's own: found by name and by path, and what a broken one says."""
 
+import functools
 import os
 import py_compile
 import re
@@ -241,30 +242,78 @@ def test_what_an_object_with_a_function_for_its_reply_does_wrong_is_told():
 
 
 @pytest.mark.parametrize(
-    ("message", "attachments", "offered", "problem"),
+    ("message", "attachments", "problem"),
     [
-        (42, (), "", "reply() gave a Post whose message is int, not text; return Post("),
-        ("read", ("words",), "", "reply() gave a Post with str among its attachments; return Post("),
-        ("read", (), 42, "TypeError: offer() gave int, not text"),
+        (42, (), "reply() gave a Post whose message is int, not text; return Post("),
+        ("read", ("words",), "reply() gave a Post with str among its attachments; return Post("),
     ],
 )
-def test_a_role_whose_words_are_no_text_is_named(tmp_path, message, attachments, offered, problem):
+def test_a_role_whose_words_are_no_text_is_named(tmp_path, caplog, message, attachments, problem):
     class Reader(Role):
         name, intro = "Reader", "Reads."
-
-        def offer(self, request):
-            return offered
 
         def reply(self, memory, **kwargs):
             return Post(self.name, memory.last_post.send_from, message, attachments)
 
+    model = ScriptedModel([plans("read", to="Reader"), plans("It can't be read.", to="User")])
+    with open_session(model, roles=["planner", Reader], folder=tmp_path) as session:
+        said = session.ask("Read.").round.posts[2].message
+
+    assert said.startswith(f"the role Reader failed: {problem}")
+    assert "test_role.py" not in said
+    assert re.search(rf"{re.escape(problem)}.*test_role\.py", caplog.text)
+
+
+async def _later(memory, **kwargs):
+    return None
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (lambda memory: None, r"can't be called with `turn=`: .*unexpected keyword argument 'turn'"),
+        (lambda: None, r"can't be called with `turn=`"),
+        (lambda memory, other, **kwargs: None, r"can't be called with `turn=`: missing a required argument: 'other'"),
+        (lambda memory, *turn: None, r"can't be called with `turn=`"),
+        (_later, "is asynchronous"),
+        (functools.partial(_later), "is asynchronous"),
+        ("words", "can't be called"),
+        (lambda memory, **kwargs: None, ""),
+        (lambda memory, turn: None, ""),
+        (lambda memory, *, turn=None, later=1: None, ""),
+        (lambda *args, **kwargs: None, ""),
+        (functools.partial(lambda other, memory, **kwargs: None, 1), ""),
+    ],
+)
+def test_a_reply_that_a_session_can_not_call_is_an_error_when_it_is_opened(tmp_path, reply, problem):
+    made = types.SimpleNamespace(name="Reader", intro="Reads.", reply=reply)
+    if not problem:
+        open_session(ScriptedModel([]), roles=["planner", lambda: made], folder=tmp_path).close()
+        return
+    with pytest.raises(RoleSpecError, match=rf"{problem}.*write `def reply\(self, memory, \*\*kwargs\)`"):
+        open_session(ScriptedModel([]), roles=["planner", lambda: made], folder=tmp_path)
+
+
+def test_a_role_that_offers_no_text_is_named(tmp_path):
+    class Reader(Role):
+        name, intro = "Reader", "Reads."
+
+        def offer(self, request):
+            return 42
+
+        def reply(self, memory, **kwargs):
+            return Post(self.name, memory.last_post.send_from, "read")
+
+    problem = r"TypeError: offer\(\) gave int, not text .*test_role\.py"
     with (
-        open_session(
-            ScriptedModel([plans("read", to="Reader")]), roles=["planner", Reader], folder=tmp_path
-        ) as session,
-        pytest.raises(RoleError, match=rf"the role Reader failed: {re.escape(problem)}.*test_role\.py"),
+        open_session(ScriptedModel([]), roles=["planner", Reader], folder=tmp_path) as session,
+        pytest.raises(RoleError, match=rf"the role Reader failed: {problem}") as caught,
     ):
         session.ask("Read.")
+
+    assert caught.value.in_words() == (
+        "I could not answer this request: the role Reader failed: TypeError: offer() gave int, not text"
+    )
 
 
 def said_by(folder, tmp_path, settings):

@@ -285,9 +285,14 @@ class RoundError(TwAutogenError):
     def in_words(self) -> str:
         """Return for a chat that the request could not be answered, why, and what was found out; as `inert_output`."""
         posts = self.round.posts
-        found = [post.message for post in posts if post.send_to != posts[0].send_from]
-        last = f"\n\nThe last that was said: {found[-1][:1000]}" if len(found) > 1 else ""
-        return inert_output(f"I could not answer this request: {self}{last}")
+        found = [one for one in posts[1:] if one.send_to == posts[0].send_to]
+        last = [f"{one.send_from} said last: {one.message[:1000]}" for one in found[-1:]]
+        return inert_output("\n\n".join([f"I could not answer this request: {self.reason}", *last]))
+
+    @property
+    def reason(self) -> str:
+        """The message for a chat: without the round's id, and without places in the host's own source."""
+        return str(self).removeprefix(f"{self.round.id}: ")
 
 
 class RoundTooLong(RoundError):
@@ -303,11 +308,16 @@ class RoundLooped(RoundError):
 
 
 class RoleError(RoundError):
-    """A role raised something, or answered with what is no post; says which, and the line of its Python."""
+    """A role raised something, or answered with what is no post; says which, and the line of its Python (`where`)."""
 
-    def __init__(self, message: str, *, round: Round, role: str) -> None:  # noqa: A002 - the word of the field
-        super().__init__(message, round=round)
-        self.role = role
+    def __init__(self, message: str, *, round: Round, role: str, where: str = "") -> None:  # noqa: A002 - as above
+        super().__init__(f"{message} ({where})" if where else message, round=round)
+        self.role, self.where = role, where
+
+    @property
+    def reason(self) -> str:
+        """As of any RoundError; without `where`."""
+        return super().reason.removesuffix(f" ({escape_controls(self.where)})")
 
 
 class RoundTimedOut(RoundError):

@@ -22,7 +22,7 @@ CHART = "open('dot.png', 'wb').write(b'\\x89PNG dot')\nopen('all.csv', 'w').writ
 def talk(command, environ, tmp_path):
     """Start the server with a script of replies, talk to it, and see that nothing of it stays."""
 
-    def run(replies, conversation, *args, folder=tmp_path):
+    def run(replies, conversation, *args, folder=tmp_path, workspace=("--workspace", str(tmp_path / "ws"))):
         said = []
 
         async def progress(number, total, message):
@@ -31,7 +31,7 @@ def talk(command, environ, tmp_path):
         async def main():
             wanted = mcp.StdioServerParameters(
                 command=command[0],
-                args=[*command[1:], "mcp", "--base-url", server.base_url, "--workspace", str(tmp_path / "ws"), *args],
+                args=[*command[1:], "mcp", "--base-url", server.base_url, *workspace, *args],
                 env=environ,
                 cwd=folder,
             )
@@ -89,6 +89,13 @@ def test_a_client_asks_runs_code_lists_variables_and_fetches_files(talk, tmp_pat
         assert [one["name"] for one in made.structured_content["artifacts"]] == ["all.csv", "dot.png"]
         assert "Files (the tool `artifact` gives what is in them):\n- all.csv" in text(made)
         picture = (await call("artifact", name="dot.png")).content[0]
+        wrong = {
+            "dots.png": "'dots.png': No such file or directory; did you mean 'dot.png'?",
+            "x": "'x': No such file or directory; known: 'all.csv', 'dot.png'",
+            "../x": "'../x': not a file below the folder; known: 'all.csv', 'dot.png'",
+            "/etc/hosts": "'/etc/hosts': not a file below the folder; known: 'all.csv', 'dot.png'",
+        }
+        assert {one: text(await call("artifact", name=one)) for one in wrong} == wrong
         assert (picture.type, picture.mime_type, picture.data) == ("image", "image/png", "iVBORyBkb3Q=")
         assert text(await call("artifact", name=made.structured_content["artifacts"][0]["path"])) == "a\n1\n"
 
@@ -137,6 +144,22 @@ def test_what_code_prints_and_names_begins_no_block_and_no_image_in_a_result(tal
     assert f"made {shown}" in said
 
 
+def test_sessions_are_in_no_folder_that_a_client_happens_to_start_the_server_in(talk, tmp_path, environ):
+    started, data = tmp_path / "started", tmp_path / "data"
+    started.mkdir()
+    data.mkdir()
+
+    async def conversation(client, call):
+        ran = await call("run_code", code="open('made.csv', 'w').write('a')")
+        (made,) = ran.structured_content["artifacts"]
+        assert Path(made["path"]).is_relative_to(Path(environ["HOME"], ".cache"))
+
+    _, said = talk([], conversation, "-C", str(data), folder=started, workspace=())
+
+    assert "because the client chooses the current folder" in said
+    assert (list(started.iterdir()), list(data.iterdir())) == ([], [])
+
+
 def test_what_goes_wrong_is_told_in_words_and_the_session_goes_on(talk, tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("key")
@@ -158,8 +181,8 @@ def test_what_goes_wrong_is_told_in_words_and_the_session_goes_on(talk, tmp_path
             "request: ": await call("ask", request=""),
             "Field required": await call("ask", files=[]),
             "file below the folder": await call("artifact", name="../events.jsonl"),
-            "below the folder: 'no\\x00ne": await call("artifact", name="no\0ne.png"),
-            "No such file": await call("artifact", name="none.png"),
+            "'no\\x00ne.png': not a file below the folder": await call("artifact", name="no\0ne.png"),
+            "'none.png': No such file or directory; none was made yet": await call("artifact", name="none.png"),
             "no tool 'dance'": await call("dance"),
             "no answer": await call("ask", request="Now fail."),
         }

@@ -98,9 +98,9 @@ def test_a_question_in_a_folder_that_is_not_trusted_runs_nothing_of_it_and_says_
 def test_text_that_comes_into_a_settings_file_between_two_reads_of_it_is_shown(run, here, monkeypatch):
     found = session_opening.fallback_workspace
 
-    def change(settings):
+    def change(settings, **more):
         (here[0] / "tw_autogen.yaml").write_text("planner: {instructions: Be brief and blunt.}")
-        return found(settings)
+        return found(settings, **more)
 
     (here[0] / "tw_autogen.yaml").write_text("session: {max_posts: 9}")
     monkeypatch.setattr(session_opening, "fallback_workspace", change)

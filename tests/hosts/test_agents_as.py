@@ -309,6 +309,22 @@ def test_the_planner_writes_to_an_agent_as_to_a_worker(agent, served, tmp_path):
     assert len(served.requests[1]["messages"]) == 4  # it remembers within the session
 
 
+def test_an_agent_that_fails_is_a_post_for_the_planner(agent, tmp_path):
+    lawyer = agent("lawyer", description="Knows the law.")
+
+    def fail(recipient, messages=None, sender=None, config=None):
+        raise ConnectionError("server away")
+
+    lawyer.register_reply([autogen.Agent, None], fail)
+    model = ScriptedModel([plans("is it?", to="lawyer"), plans("Nobody knows.", to="User")])
+    roles = ["planner", agent_role(lawyer)]
+    with TaskWeaverAgent(model=model, llm_config=False, roles=roles, workspace=tmp_path) as worker:
+        result = agent().initiate_chat(worker, message="is it legal?", **QUIET)
+
+    assert result.summary == "Nobody knows."
+    assert "From: lawyer\nthe role lawyer failed: ConnectionError: server away" in model.calls[1][-1]["content"]
+
+
 def test_every_session_has_a_conversation_of_its_own_with_the_agent(agent, served, tmp_path):
     lawyer = agent("lawyer", description="Knows the law.", llm_config=served("One.", "Two."))
     model = ScriptedModel(2 * [plans("is it?", to="lawyer"), plans("It is.", to="User")])

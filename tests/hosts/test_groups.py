@@ -199,8 +199,29 @@ def test_handoffs_that_need_the_agents_own_model_are_refused_in_words(served, ag
         worker.handoffs.add_llm_condition(
             OnCondition(target=RevertToUserTarget(), condition=StringLLMCondition(prompt="when bored"))
         )
-        with pytest.raises(HostError, match="OnCondition"):
+        with pytest.raises(HostError, match="OnCondition") as caught:
             worker.generate_reply(messages=[{"role": "user", "content": "hi"}], sender=agent())
+
+        remedy = caught.value.command
+        exec(remedy, {"agent": worker, "AgentTarget": AgentTarget, "other": agent("other")})
+
+
+@needs_patterns
+def test_conditions_that_come_before_the_first_answer_read_what_the_group_sets(served, agent, tmp_path):
+    writer = agent("writer", "It is written.")
+    with SharedSession(workspace=tmp_path) as shared:
+        planner = PlannerAgent(llm_config=served(plans("42", to="User")), session=shared)
+        to_writer = ExpressionContextCondition(ContextExpression("${tw_next} == 'writer'"))
+        planner.handoffs.add_context_condition(OnContextCondition(target=AgentTarget(writer), condition=to_writer))
+        pattern = DefaultPattern(
+            initial_agent=planner,
+            agents=[planner, writer],
+            user_agent=agent(),
+            context_variables=ContextVariables(data={"tw_next": ""}),
+        )
+        _, seen, _ = initiate_group_chat(pattern=pattern, messages="what is 6*7?", max_rounds=3)
+
+    assert seen["tw_next"] not in ("", "writer")
 
 
 def test_guardrails_of_the_host_see_its_answers(served, agent, tmp_path):  # C39

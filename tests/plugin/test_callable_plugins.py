@@ -1,7 +1,10 @@
+import datetime
 import functools
+import inspect
 import json
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -67,6 +70,48 @@ def test_a_text_is_no_table_and_no_path(tmp_path):
         for given in (pd.Series(["a"]), pd.DataFrame({"a": [1]}), np.array(["a"])):
             for args, named in (([given], {}), ([], {"text": given})):
                 with pytest.raises(TypeError, match=f"text: expected str, got {type(given).__name__}"):
+                    plugin(*args, **named)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "fits"),
+    [
+        (float, "12", False),
+        (int, "", False),
+        (bool, "False", False),
+        (list, "abc", False),
+        (list[str], "abc", False),
+        (dict[str, int], '{"a": 1}', False),
+        (int | None, "3", False),
+        (list[float] | None, "3", False),
+        (set[str], "abc", False),
+        (float, 12, True),
+        (float, np.float64(1.5), True),
+        (int | None, None, True),
+        (list[str], ["a"], True),
+        (list[str], ("a", "b"), True),
+        (str, "12", True),
+        (int | str, "12", True),
+        (list[str] | str, "abc", True),
+        (Literal["a", "b"], "a", True),
+        (Any, "12", True),
+        (inspect.Parameter.empty, "12", True),
+        (datetime.date, "2026-01-01", True),
+    ],
+)
+def test_a_number_or_a_list_is_no_text(tmp_path, kind, given, fits):
+    def note(value):
+        """Note it."""
+        return repr(value)
+
+    parameter = inspect.Parameter("value", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kind)
+    note.__signature__ = inspect.Signature([parameter])
+    with HostPlugin(callable_plugin(note), folder=tmp_path) as plugin:
+        for args, named in (([given], {}), ([], {"value": given})):
+            if fits:
+                assert plugin(*args, **named) == repr(given)
+            else:
+                with pytest.raises(TypeError, match=rf"value: expected .*, got str: {re.escape(repr(given))}"):
                     plugin(*args, **named)
 
 

@@ -12,7 +12,7 @@ import pytest
 from tw_autogen import open_session
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, RoundState
-from tw_autogen.errors import RoleError, RoundTooCostly
+from tw_autogen.errors import RoundInterrupted, RoundTooCostly, Unreadable
 from tw_autogen.events import RoundClosed
 from tw_autogen.hosts.conversable.messages import render_reply
 from tw_autogen.hosts.partner_conversation import GivenFiles, Line, PartnerConversation
@@ -24,6 +24,7 @@ from tw_autogen.recall.conversation_files import Conversation
 from tw_autogen.recall.examples import Example
 from tw_autogen.role import Role
 from tw_autogen.session import (
+    Answer,
     Session,
     SessionSettings,
     export_session,
@@ -156,6 +157,34 @@ def test_what_code_has_printed_or_named_does_nothing_in_a_hosts_chat(team, plann
         assert kept.count("```") or "`` `sh\nid\n`` `" in words
 
 
+@pytest.mark.parametrize(
+    ("request_", "output", "alone"),
+    [
+        ("Answer only JSON.", '{"region": "west", "units": 303}', True),
+        ("Answer only JSON.", '[{"a": 1},\n {"a": 2}]\n', True),
+        ("Give me the table as JSON, please.", "[1, 2]", True),
+        ("Sum it.", '{"units": 303}', True),
+        ("Answer as @mean[number].", "@mean[34.5]", True),
+        ("The answer must be only a number.", "42", True),
+        ("Answer with a comma-separated list of numbers only.", "1, 2, 3", True),
+        ("Answer as @mean[number].", "It is 34.5.", False),
+        ("Answer only JSON.", "It is 303.", False),
+        ("Draw it and sum it.", "303", False),
+        ("Draw it and sum it.", "units: {303}", False),
+        ("Draw it.", "", False),
+    ],
+)
+def test_beside_an_answer_in_a_strict_form_a_chat_gets_no_list_of_files(request_, output, alone):
+    made = Artifact("chart", "image", Path("/x/chart.png"), "547 x 413 pixels")
+    here = Round(request_, posts=[Post("User", "Planner", request_), Post("Planner", "User", output)])
+    answer = Answer(output, (made,), "Completed", Usage(), here)
+
+    for words in (answer.markdown(), render_reply(answer, request_)):
+        assert (words == output.rstrip()) is alone
+        assert ("chart.png" in words) is not alone
+    assert "chart.png" in answer.files_markdown()
+
+
 @pytest.mark.parametrize("planned", [True, False], ids=["Planner", "CodeInterpreter alone"])
 def test_a_longer_answer_is_whole_with_a_file_and_chats_get_its_beginning(team, planned):
     session, *_ = team(
@@ -277,10 +306,63 @@ class Sneaky(Role):
 
 @pytest.mark.parametrize("to", ["User", "CodeInterpreter"])
 def test_a_role_that_writes_past_the_planner_is_an_error_that_names_it(team, to):
-    session, *_ = team([plans("hi", to="Sneaky")], [], Sneaky(to))
+    session, *_ = team([plans("hi", to="Sneaky"), plans("Sneaky failed.", to="User")], [], Sneaky(to))
 
-    with pytest.raises(RoleError, match=rf"the role Sneaky failed: reply\(\) gave a Post to '{to}', past 'Planner'"):
-        session.ask("hello")
+    failed = session.ask("hello").round.posts[2]
+    assert failed.message.startswith(f"the role Sneaky failed: reply() gave a Post to '{to}', past 'Planner'")
+    assert failed.send_to == "Planner"
+
+
+class Away(Role):
+    name, intro = "Away", "Reviews."
+
+    def __init__(self, raises):
+        self.raises = raises
+
+    def reply(self, memory, **kwargs):
+        raise self.raises
+
+
+@pytest.mark.parametrize(
+    ("raises", "told"),
+    [
+        (ConnectionError("server away"), "ConnectionError: server away"),
+        (KeyError("oops"), "KeyError: 'oops'"),
+        (ValueError(""), "ValueError: "),
+        (RuntimeError("first\nsecond"), "RuntimeError: first\nsecond"),
+        (NotImplementedError("x" * 5000), f"NotImplementedError: {'x' * 1900}"),
+        (Unreadable("no JSON"), "Unreadable: no JSON"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_worker_that_raises_tells_the_planner_which_goes_on_with_what_there_is(team, caplog, raises, told):
+    plan = plans("compute", plan="1. compute\n2. have it reviewed")
+    session, planner, _ = team(
+        [plan, plans("review", to="Away"), plans("42; the review failed.", to="User")], [codes("42")], Away(raises)
+    )
+
+    answer = session.ask("Compute it and have it reviewed.")
+
+    failed = answer.round.posts[4]
+    assert (answer.text, answer.round.state) == ("42; the review failed.", RoundState.finished)
+    assert (failed.send_from, failed.send_to) == ("Away", "Planner")
+    assert failed.message.startswith(f"the role Away failed: {told}")
+    assert len(failed.message) < 2100
+    assert __file__ not in json.dumps(planner.calls)
+    assert f"{__file__}:" in caplog.text  # whoever runs it learns the line
+
+
+def test_a_worker_that_raises_after_the_round_was_stopped_is_not_the_reason(team):
+    class Stopped(Role):
+        name, intro = "Stopped", "Stops."
+
+        def reply(self, memory, **kwargs):
+            session.interrupt()
+            raise ConnectionError("gone")
+
+    session, *_ = team([plans("go", to="Stopped")], [], Stopped())
+    with pytest.raises(RoundInterrupted, match="stopped"):
+        session.ask("Go.")
 
 
 def test_without_a_planner_roles_may_write_to_one_another(tmp_path):

@@ -1100,7 +1100,7 @@ def test_a_single_role_file_and_plugin_need_no_list_and_a_policy_may_be_named(tm
 
 @pytest.mark.parametrize("model", [5, {"Planner": 5}])
 def test_what_is_no_model_is_told_what_a_model_is(tmp_path, model):
-    with pytest.raises(ConfigError, match=r"model: 5 \(int\) is no model; .*OpenAIModel.*\"model\.name\""):
+    with pytest.raises(ConfigError, match=r"model: 5 \(int\) is no model; .*OpenAIModel.*; a model's name is a text"):
         open_session(model, folder=tmp_path)
 
 

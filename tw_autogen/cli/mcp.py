@@ -21,7 +21,10 @@ def command(**shared: Any) -> None:
     client goes. What is said to people goes to standard error.
     """
     options = Options(**shared)
-    with open_session_for(
-        options, [], lambda words: click.echo(f"tw-autogen: {visible_line(words)}", err=True), None
-    ) as session:
+
+    def say(words: str) -> None:
+        click.echo(f"tw-autogen: {visible_line(words)}", err=True)
+
+    because = "the client chooses the current folder"
+    with open_session_for(options, [], say, None, elsewhere_because=because) as session:
         AgentServer(session, readable_folders(options)).serve()

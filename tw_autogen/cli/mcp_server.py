@@ -144,8 +144,13 @@ class AgentServer:
         name = given.name
         if Path(name).is_absolute() and Path(name).is_relative_to(folder):
             name = str(Path(name).relative_to(folder))
-        with SafeFolder(folder) as opened, opened.open_file(name) as file:
-            content = file.read(_BYTES + 1)
+        try:
+            with SafeFolder(folder) as opened, opened.open_file(name) as file:
+                content = file.read(_BYTES + 1)
+        except OSError as error:
+            made = [str(one.path.relative_to(folder)) for one in self._session.artifacts]
+            known = nearest(name, made) if made else "; none was made yet"
+            return self._failed(shortened(_name(f"{name!r}: {error.strerror or error}{known}"), _FILES_CHARS))
         if len(content) > _BYTES:
             return self._failed(f"{name} has more than {_BYTES >> 20} MB; it lies at {folder / name}")
         mime = mimetypes.guess_type(name)[0] or "application/octet-stream"

@@ -49,6 +49,7 @@ def open_session_for(
     approve: Approve | None,
     *,
     warn: Callable[[str], None] | None = None,
+    elsewhere_because: str = "",
 ) -> Session:
     """Open a session whose code may read the current folder, and call the plugins of the project there.
 
@@ -59,6 +60,7 @@ def open_session_for(
             here, outside the sandbox, before it does.
         approve: Asked for packages, cells and plans, as the settings say; None: nobody is there.
         warn: Called with lines about what of an untrusted folder counts and what doesn't; None: `say` is.
+        elsewhere_because: Why sessions are kept in the user's cache, as a clause; empty: below the current folder.
 
     Raises:
         ConfigError: anything is wrong with settings, model, roles or plugins.
@@ -66,7 +68,9 @@ def open_session_for(
         ModelError: the server that should say which model it has does not answer.
     """
     settings = read_settings(options.keywords, project=options.project, trust=options.trust)
-    workspace, elsewhere = (options.workspace, "") if options.workspace else fallback_workspace(settings)
+    workspace, elsewhere = (options.workspace, "")
+    if not options.workspace:
+        workspace, elsewhere = fallback_workspace(settings, unwanted=elsewhere_because)
     said = ""
     if options.attach:
         said = f"code runs in your kernel {options.attach}, in no sandbox; cells you approve: {options.attach_approval}"

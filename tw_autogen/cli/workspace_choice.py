@@ -15,11 +15,12 @@ from tw_autogen.session import SessionSettings, refuse_link
 from tw_autogen.settings import Settings
 
 
-def fallback_workspace(settings: Settings) -> tuple[Path | None, str]:
-    """Return a folder for sessions where the default one, below the current folder, can't be written to.
+def fallback_workspace(settings: Settings, *, unwanted: str = "") -> tuple[Path | None, str]:
+    """Return a folder for sessions where the default one, below the current folder, can't be written to or is unwanted.
 
     Args:
         settings: `session.workspace` that somebody has set is taken as it is, so that its error is seen.
+        unwanted: Why the default one is not used, as a clause; empty: it is.
 
     Returns:
         The folder in the user's cache, and one line that says so; None and an empty text if it is not needed.
@@ -30,7 +31,7 @@ def fallback_workspace(settings: Settings) -> tuple[Path | None, str]:
     """
     if settings.origin("session.workspace") != Settings.DEFAULT:
         return None, ""
-    if not (why := _refused(_default_place(settings))):
+    if not (why := unwanted or _refused(_default_place(settings))):
         return None, ""
     instead = _in_cache()
     if also := _refused(instead):

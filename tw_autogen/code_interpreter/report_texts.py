@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tw_autogen.code_interpreter.deliberate_errors import FRAME
 from tw_autogen.code_interpreter.rules import Finding
-from tw_autogen.conversation import RequestedFormat, is_json, mentioned
+from tw_autogen.conversation import RequestedFormat, mentioned
 from tw_autogen.escaped_text import first_of, shortened, trimmed, visible_line, without_middle
 from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.python_source import parsed_cell
@@ -55,7 +55,7 @@ def unnamed_files_line(
         folder: As of `files_line`.
         form: The form that the request asks for; None: no particular one.
     """
-    alone = is_json(text) or (form is not None and form.fits(text))
+    alone = (form or RequestedFormat()).is_alone(text)
     named = mentioned((one.path.name for one in artifacts), text)
     return "" if alone else files_line([one for one in artifacts if one.path.name not in named], folder)
 

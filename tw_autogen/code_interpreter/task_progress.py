@@ -11,7 +11,7 @@ from typing import Any
 
 from tw_autogen.code_interpreter import report_texts
 from tw_autogen.code_interpreter.rules import Finding
-from tw_autogen.conversation import Attachment, AttachmentType, RequestedFormat, is_json
+from tw_autogen.conversation import Attachment, AttachmentType, RequestedFormat
 from tw_autogen.escaped_text import shortened, trimmed, without_middle
 from tw_autogen.kernel import Artifact, Execution
 
@@ -195,8 +195,7 @@ class TaskProgress:
 
     def _worded(self, output: str) -> str:
         """Return output as an answer, with the thought in front unless it is in the form that was asked for."""
-        whole = self.answer or output
-        alone = is_json(whole) or self.form.fits(whole)
+        alone = self.form.is_alone(self.answer or output)
         return output if alone else "\n\n".join(part for part in (self.thought, output) if part)
 
     def _printed_before(self, limit_chars: int) -> str:

@@ -231,6 +231,10 @@ class RequestedFormat:
             return all(_BARE_NUMBER.fullmatch(one.strip()) for one in items)
         return bool(self.named and not self.problems(answer)) or (self.json and is_json(answer))
 
+    def is_alone(self, answer: str) -> bool:
+        """Return True if nothing may stand beside an answer: it has the form that was asked for, or it is JSON."""
+        return is_json(answer) or self.fits(answer)
+
     def _wrong_value(self, name: str, placeholder: str, value: str | None) -> str:
         if not value:
             return f"@{name}[…] with its value in the brackets is missing"

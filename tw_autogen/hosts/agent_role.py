@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post
-from tw_autogen.errors import CallCycleError, ConfigError, HostCallError
+from tw_autogen.errors import CallCycleError, ConfigError, HostCallError, RoleError, TwAutogenError
 from tw_autogen.escaped_text import escape_controls, inert_output
 from tw_autogen.events import ArtifactSaved
 from tw_autogen.hosts.agent_files import bring_linked, named_files
@@ -61,10 +61,13 @@ class _AskedRole(Role):
                 seconds=turn.seconds_left(float("inf")),
                 cancelled=turn.cancelled,
             ).text
-        except CallCycleError:
-            raise
-        except HostCallError as error:  # nothing is broken: the Planner may ask again, or somebody else
-            answer = f"({error})"
+        except TwAutogenError as error:
+            if isinstance(error, CallCycleError) or not isinstance(error, HostCallError):
+                raise
+            answer = f"({error})"  # nothing is broken: the Planner may ask again, or somebody else
+        except Exception as error:  # the agent is anybody's
+            words = f"the role {self.name} failed: {type(error).__name__}: {error}"
+            raise RoleError(f"{turn.round.id}: {words}", round=turn.round, role=self.name) from error
         answer, copies = bring_linked(answer, conversation.folders(), turn.folder, made_since_ns=made_since_ns)
         artifacts = [Artifact(copy.name, "file", copy, f"made by {self.name}") for copy in copies]
         for one in artifacts:

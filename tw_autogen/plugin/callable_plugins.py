@@ -92,7 +92,8 @@ def callable_plugin(
     else:
         taken = _given(parameters)
         _check_given(function, name, taken)
-    called = with_checked_texts(with_json_values(as_sync(function), types), taken)
+    plain_ones = [one for one in taken if one.name not in types]
+    called = with_checked_texts(with_json_values(as_sync(function), types), plain_ones)
     if parameters is not None:
         called = only_listed(called, taken)
     if isinstance(returns, type) and issubclass(returns, pydantic.BaseModel):

@@ -9,9 +9,13 @@ from itertools import zip_longest
 from pathlib import PurePath
 from typing import Any
 
+from tw_autogen.escaped_text import shortened
 from tw_autogen.plugin.spec import Parameter
 
 _TEXT = frozenset({"str", "string", "None", "Optional", "Union"})
+_NO_TEXT = re.compile(r"(?:int|float|complex|bool|list|tuple|set|frozenset|dict)(?:\[[^|]*\])?(?: ?\| ?None)?")
+"""A type, as it is spelled, that no text fits."""
+_SHOWN_CHARS = 40
 
 
 def with_path_texts(function: Callable[..., Any], parameters: Sequence[Parameter]) -> Callable[..., Any]:
@@ -32,7 +36,9 @@ def with_path_texts(function: Callable[..., Any], parameters: Sequence[Parameter
 
 
 def with_checked_texts(function: Callable[..., Any], parameters: Sequence[Parameter]) -> Callable[..., Any]:
-    """Return a function whose parameters of type `str` get no table and no array, whose text code would choose.
+    """Return a function that gets no text for a number or a list, and no table or array for a text.
+
+    A text that was read from a file would pass for a number: `2 * "12"` is "1212". Code would choose that of a table.
 
     Args:
         function: Raises a TypeError then, which names the parameter.
@@ -40,7 +46,8 @@ def with_checked_texts(function: Callable[..., Any], parameters: Sequence[Parame
     """
     names = [one.name for one in parameters]
     texts = {one.name for one in parameters if _TEXT.issuperset(_words_in(one)) and "str" in one.type}
-    if not texts:
+    no_texts = {one.name: one.type for one in parameters if _NO_TEXT.fullmatch(one.type.strip())}
+    if not texts and not no_texts:
         return function
 
     @functools.wraps(function)
@@ -48,6 +55,8 @@ def with_checked_texts(function: Callable[..., Any], parameters: Sequence[Parame
         for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
             if name in texts and hasattr(value, "shape"):
                 raise TypeError(f"{name}: expected str, got {type(value).__name__}")
+            if name in no_texts and isinstance(value, str):
+                raise TypeError(f"{name}: expected {no_texts[name]}, got str: {shortened(value, _SHOWN_CHARS)!r}")
         return function(*args, **kwargs)
 
     return call

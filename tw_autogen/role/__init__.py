@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.role.post_validation import capabilities_for, checked_post, role_error
+from tw_autogen.role.post_validation import capabilities_for, checked_post, failed_post
 from tw_autogen.role.role import Killable, Placed, PostStream, Role, Turn, Worker, report_model_call
 from tw_autogen.role.role_finder import find_role, is_role_file
 from tw_autogen.role.role_source import as_role
@@ -20,10 +20,10 @@ __all__ = [
     "as_role",
     "capabilities_for",
     "checked_post",
+    "failed_post",
     "find_role",
     "is_role_file",
     "report_model_call",
-    "role_error",
 ]
 
 if not TYPE_CHECKING:  # a type checker names an unknown attribute

@@ -1,44 +1,48 @@
-"""What a role does wrong while it answers: it raises something, or gives no post; told with its file and line."""
+"""What a role does wrong while it answers: it raises something, or gives no post; and who learns of it."""
 
 from __future__ import annotations
 
 import inspect
+import logging
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tw_autogen.conversation import Attachment, Post, Round
-from tw_autogen.errors import RoleError, TwAutogenError
+from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
+from tw_autogen.errors import RoleError, TwAutogenError, Unreadable
+from tw_autogen.escaped_text import shortened
 from tw_autogen.role.role import Offering, Role, Worker
 from tw_autogen.role.role_source import line_in
 from tw_autogen.role.taskweaver.spec import AdaptedRole
 
 _OURS = __name__.partition(".")[0]
+_REASON_CHARS = 2000
+_log = logging.getLogger(__name__)
 
 
-def role_error(role: Role | Worker, error: Exception, here: Round) -> RoleError | None:
-    """Return the error that names a role and the line of its Python that raised.
+def failed_post(role: Role, error: Exception, here: Round, receivers: Sequence[str]) -> Post:
+    """Return the post from which whoever asked a role learns that it failed; the log gets the traceback.
 
     Args:
         role: Who was to answer.
         error: What came instead.
         here: The round.
+        receivers: To whom it may write, first who asked; empty: to anybody, so that nobody could go on without it.
 
-    Returns:
-        None where the error isn't the role's: a role of this package lets through what its parts raise, and any role
-        what the client of its model does.
+    Raises:
+        RoleError: nobody could go on without it.
+        Exception: the error itself, where it isn't the role's.
     """
-    asks_model = any(_asks_model(frame) for frame, _ in traceback.walk_tb(error.__traceback__))
-    if asks_model or type(_theirs(role)).__module__.partition(".")[0] == _OURS:
-        return None
-    source, _ = _reply_of(role)
-    line = line_in(error, source)
-    where = f"{source}:{line}" if line else str(source)
-    return RoleError(
-        f"{here.id}: the role {role.name} failed: {type(error).__name__}: {error} ({where})", round=here, role=role.name
-    )
+    failed = _role_error(role, error, here)
+    if failed is None:
+        raise error
+    if not receivers:
+        raise failed from failed.__cause__
+    _log.warning("%s", failed, exc_info=failed.__cause__)
+    unrun = Attachment(AttachmentType.execution_status, "FAILURE")  # the step of the plan is not done
+    return Post(role.name, receivers[0], shortened(failed.reason, _REASON_CHARS), (unrun,))
 
 
 def capabilities_for(role: Role | Worker, request: str, here: Round) -> str:
@@ -59,13 +63,11 @@ def capabilities_for(role: Role | Worker, request: str, here: Round) -> str:
         if not isinstance(offered, str):
             raise TypeError(f"offer() gave {type(offered).__name__}, not text")
         return offered
-    except TwAutogenError:
-        raise
     except Exception as error:  # a role may be anybody's
-        failed = role_error(role, error, here)
+        failed = _role_error(role, error, here)
         if failed is None:
             raise
-        raise failed from error
+        raise failed from failed.__cause__
 
 
 def checked_post(role: Role, answer: object, here: Round, receivers: Sequence[str] = ()) -> Post:
@@ -95,10 +97,43 @@ def checked_post(role: Role, answer: object, here: Round, receivers: Sequence[st
     source, line = _reply_of(role)
     raise RoleError(
         f"{here.id}: the role {role.name} failed: reply() gave {gave}; return "
-        f"Post(self.name, memory.last_post.send_from, …) ({source}:{line})",
+        "Post(self.name, memory.last_post.send_from, …)",
         round=here,
         role=role.name,
+        where=f"{source}:{line}",
     )
+
+
+def _role_error(role: Role | Worker, error: Exception, here: Round) -> RoleError | None:
+    """Return the error that names a role and the line of its Python that raised.
+
+    Args:
+        role: Who was to answer.
+        error: What came instead.
+        here: The round.
+
+    Returns:
+        None where the error isn't the role's: a role of this package lets through what its parts raise, and any role
+        what this package and the client of its model do.
+    """
+    if isinstance(error, RoleError):
+        return error
+    if isinstance(error, TwAutogenError) and not isinstance(error, Unreadable):
+        return None
+    asks_model = any(_asks_model(frame) for frame, _ in traceback.walk_tb(error.__traceback__))
+    if asks_model or type(_theirs(role)).__module__.partition(".")[0] == _OURS:
+        return None
+    source, _ = _reply_of(role)
+    line = line_in(error, source)
+    where = f"{source}:{line}" if line else str(source)
+    failed = RoleError(
+        f"{here.id}: the role {role.name} failed: {type(error).__name__}: {error}",
+        round=here,
+        role=role.name,
+        where=where,
+    )
+    failed.__cause__ = error
+    return failed
 
 
 def _theirs(role: Role | Worker) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import inspect
 import sys
 import threading
 import traceback
@@ -78,13 +79,29 @@ def as_role(made: Any) -> Role:
     What has no `close` is given one that does nothing.
 
     Raises:
-        RoleSpecError: something is missing; names its class.
+        RoleSpecError: something is missing, or `reply` can't be called as a session does; names its class.
     """
     missing = [key for key in ("name", "intro", "reply") if not hasattr(made, key)]
     if missing:
         needed = ", ".join(f"`{key}`" for key in missing)
         raise RoleSpecError(f"is no role: it has no {needed}", path=f"{type(made).__name__} {made!r}")
+    if problem := _reply_problem(made.reply):
+        words = f"{problem}; write `def reply(self, memory, **kwargs)`"
+        raise RoleSpecError(words, path=f"{type(made).__name__} {made!r}")
     if not hasattr(made, "close"):
         made.close = lambda: None
     role: Role = made
     return role
+
+
+def _reply_problem(reply: Any) -> str:
+    """Return why a session can't call it as `reply(memory, turn=…)`; empty if it can, or if that can't be read."""
+    if inspect.iscoroutinefunction(inspect.unwrap(reply)):
+        return "its `reply` is asynchronous, and a session doesn't await it"
+    try:
+        inspect.signature(reply).bind(None, turn=None)
+    except TypeError as error:
+        return f"its `reply` can't be called with `turn=`: {error}"
+    except ValueError:  # no function of Python
+        pass
+    return ""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tw_autogen.conversation import AttachmentType, Round
+from tw_autogen.conversation import AttachmentType, RequestedFormat, Round
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import ArtifactSaved, Event
 from tw_autogen.kernel import Artifact, KernelSettings
@@ -129,6 +129,11 @@ class Answer:
         return Artifact.list_markdown(self.artifacts)
 
     @property
+    def is_alone(self) -> bool:
+        """Whether no list of files may stand beside the text: it is JSON, or has the form that the request asks for."""
+        return RequestedFormat.read(self.round.user_query).is_alone(self.message)
+
+    @property
     def sources(self) -> tuple[NumberSource, ...]:
         """Where each number of `text` comes from, in its order: what code has printed, the request, or nowhere.
 
@@ -162,9 +167,9 @@ class Answer:
         }
 
     def markdown(self) -> str:
-        """Return Markdown for a chat, as of `Round.last_words`: the message, then a line for each file."""
-        message = self.round.last_words if self.text else ""
-        return "\n\n".join(part for part in (message, self.files_markdown()) if part)
+        """Return Markdown for a chat, as of `Round.last_words`: the message, then a line for each file if it may."""
+        message, files = self.round.last_words if self.text else "", "" if self.is_alone else self.files_markdown()
+        return "\n\n".join(part for part in (message, files) if part)
 
 
 class ArtifactIndex:

@@ -109,8 +109,8 @@ def checked_models(model: ModelWanted, *, names: bool = False) -> Mapping[str, C
         return given
     raise ConfigError(
         f"model: {wrong[0]!r} ({type(wrong[0]).__name__}) is no model; a model is an object with `complete`, such as "
-        "tw_autogen.OpenAIModel(…), or such objects by role name; a model's name goes into "
-        'settings={"model.name": …}'
+        "tw_autogen.OpenAIModel(…), or such objects by role name; "
+        + ("a model's name is a text" if names else """a model's name goes into settings={"model.name": …}""")
     )
 
 

@@ -22,7 +22,6 @@ from tw_autogen.errors import (
     SessionBusyError,
     SessionClosedError,
     TwAutogenError,
-    Unreadable,
 )
 from tw_autogen.events import (
     BoardWritten,
@@ -42,7 +41,7 @@ from tw_autogen.named_folders import named_folder
 from tw_autogen.planner import Planner
 from tw_autogen.private_files import create_held_folder, make_private_folder
 from tw_autogen.recall import Learner, keep_example
-from tw_autogen.role import Role, Turn, checked_post, report_model_call, role_error
+from tw_autogen.role import Role, Turn, checked_post, failed_post, report_model_call
 from tw_autogen.safe_folder import remove_folder, temporary_folder
 from tw_autogen.session.answer import USER, Answer, ArtifactIndex, Seconds
 from tw_autogen.session.answer_files import AnswerFiles
@@ -384,7 +383,8 @@ class Session(NotebookAccess, Closing):
 
         Raises:
             RoundTooLong, RoundTimedOut, RoundInterrupted: a limit was reached; what was said until then stays.
-            RoleError: a role of one's own raised something, or gave no post; what it raised is the `__cause__`.
+            RoleError: a role of one's own raised something (the `__cause__`), or gave no post. Where a Planner asked
+                it, this is its post instead.
             Exception: what the client of a model raised.
         """
         return self._step(role, lambda turn: role.reply(Memory.of(role.name, self.rounds, self.id), turn=turn))
@@ -518,17 +518,13 @@ class Session(NotebookAccess, Closing):
             board = here.read_board()
             token = _ACTIVE_SESSIONS.set(_ACTIVE_SESSIONS.get() | {self.id})
             asking = CURRENT_BUDGET.set(self._budget.round)
+            receivers = allowed_receivers(self._team, role, here)
             try:
                 with until_given_up(self._cancelled):
-                    post = checked_post(role, answer(turn), here, allowed_receivers(self._team, role, here))
-            except Exception as error:
-                ours = isinstance(error, TwAutogenError) and not isinstance(error, Unreadable)
-                failed = None if ours else role_error(role, error, here)
-                if ours or failed:  # an abandoned call is a consequence of the limit, not the reason
-                    self._check_limits(here, because=error)
-                if failed is None:
-                    raise
-                raise failed from error
+                    post = checked_post(role, answer(turn), here, receivers)
+            except Exception as error:  # noqa: BLE001 - a role may be anybody's
+                self._check_limits(here, because=error)  # an abandoned call is a consequence of the limit
+                post = failed_post(role, error, here, receivers)
             finally:
                 _ACTIVE_SESSIONS.reset(token)
                 CURRENT_BUDGET.reset(asking)

@@ -144,6 +144,19 @@ def test_a_team_is_a_role_and_remembers_through_a_session(tmp_path):
     assert "first?" not in str(client.create_calls[2]["messages"])
 
 
+class _Away(RoundRobinGroupChat):
+    async def run(self, **given):
+        raise ConnectionError("server away")
+
+
+def test_an_agent_that_fails_as_a_role_is_a_post_for_the_planner(tmp_path):
+    panel = _Away([speaker("judge")[0]], name="panel", description="d")
+    model = ScriptedModel([plans("first?", to="panel"), plans("Nobody knows.", to="User")])
+    with open_session(model, roles=["planner", agent_role(panel)], folder=tmp_path) as session:
+        assert session.ask("a").text == "Nobody knows."
+    assert "From: panel\nthe role panel failed: ConnectionError: server away" in model.calls[1][-1]["content"]
+
+
 def test_a_table_goes_to_an_agent_with_a_session_and_its_files_come_back(scripted, finish):
     inner, told = scripted(
         plans("double"),

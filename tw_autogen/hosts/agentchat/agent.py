@@ -26,6 +26,7 @@ from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.agentchat.messages import Translator, lines_of
 from tw_autogen.hosts.agentchat.model import ClientModel
+from tw_autogen.hosts.agentchat.tool_plugin import tool_plugin
 from tw_autogen.hosts.call_chain import calling
 from tw_autogen.hosts.partner_conversation import GivenFiles, PartnerConversation, Reply
 from tw_autogen.hosts.worker_threads import on_thread
@@ -81,7 +82,8 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         model_client: What all roles ask; it stays the caller's.
         model_client_stream: Ask it for replies piece by piece, so that handlers see posts grow.
         description: For teams that choose the next speaker by it.
-        plugins: Names, paths of files or folders, functions, or specs, also of other agents; as in `open_session`.
+        plugins: Names, paths of files or folders, functions, tools of the host (`FunctionTool`), or specs, also of
+            other agents; as in `open_session`.
         roles: Names of shipped roles, folders of one's own, or functions that make one; None: the setting
             `session.roles`, as in `open_session`.
         files: Copied read-only into the session's folder, and described with the first request.
@@ -140,7 +142,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         super().__init__(name, description)
         if model is None and model_client is None:
             raise ConfigError(f"{name}: give model_client=, a client of the host's, or model=")
-        plugins, files = several(plugins), several(files)
+        plugins, files = tuple(map(tool_plugin, several(plugins))), several(files)
         roles = None if roles is None else several(roles)
         servers_file = _servers_file(mcp_servers)
         self._client = model_client

@@ -112,7 +112,7 @@ def _is_own(message: Message, names: Collection[str] | None) -> bool:
 
 
 def render_reply(answer: Answer, request: str = "", system_message: str = "") -> str:
-    """Return an answer as Markdown without control characters: the words, then a line for each file with a preview.
+    """Return an answer as Markdown without control characters: the words, and a line for each file.
 
     Args:
         answer: The session's.
@@ -120,10 +120,11 @@ def render_reply(answer: Answer, request: str = "", system_message: str = "") ->
         system_message: May say so too.
 
     Returns:
-        `TERMINATE` stands at the end only if that was asked for and the request was answered to its end; words that
-        merely come from data or printed output don't end a chat.
+        Beside words that stay alone (`Answer.is_alone`) no file is named. `TERMINATE` stands at the end only if that
+        was asked for and the request was answered to its end; words that merely come from data or printed output end no
+        chat.
     """
-    text, lines = answer.round.last_words if answer.text else "", answer.files_markdown()
+    text, lines = answer.round.last_words if answer.text else "", "" if answer.is_alone else answer.files_markdown()
     wanted = any(_WANTED.search(one) or _WANTED_AT_THE_END.search(one) for one in (request, system_message))
     if wanted and answer.stop == "Completed":
         return "\n\n".join(part for part in (text.removesuffix(_TERMINATE).rstrip(), lines, _TERMINATE) if part)

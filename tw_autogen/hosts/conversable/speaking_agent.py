@@ -423,8 +423,8 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         if getattr(handoffs, "llm_conditions", None):
             raise HostError(
                 f"{self.name}: handoffs on conditions for a model (OnCondition) can't be followed by this agent; use "
-                "OnContextCondition or add_after_work, with the context variables tw_next and tw_board",
-                command="agent.handoffs.add_after_work(AgentTarget(other))",
+                "set_after_work, or add_after_work with an OnContextCondition on context variables",
+                command="agent.handoffs.set_after_work(AgentTarget(other))",
             )
 
 
