@@ -873,31 +873,28 @@ def test_the_host_changes_nothing_that_is_mounted_in_a_folder_of_codes(tmp_path,
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root mounts")
 def test_a_table_is_not_taken_from_what_is_mounted_over_the_exchange_folder(tmp_path):
     (tmp_path / "disk").mkdir()
-    (tmp_path / "disk" / "kernel-t-secret.csv").write_text("x")
+    (tmp_path / "disk" / "secret.csv").write_text("x")
     (tmp_path / "mine" / FOLDER).mkdir(parents=True)
-    (tmp_path / "mine" / FOLDER / "kernel-t-own.csv").write_text("own")
+    (tmp_path / "mine" / FOLDER / "own.csv").write_text("own")
     take = (
         "import sys; from pathlib import Path; from tw_autogen.kernel.exchange_folder import HostExchange\n"
-        "exchange = HostExchange(Path(sys.argv[1]))\nexchange.token = 't'\n"
-        "try: print(exchange.open('kernel-t-secret.csv').read())\n"
+        "exchange = HostExchange(Path(sys.argv[1]))\n"
+        "try: print(exchange.open('secret.csv').read())\n"
         "except OSError as error: print(error)\n"
-        "exchange.remove('kernel-t-secret.csv')\n"
-        "exchange.remove('../kernel-t-secret.csv')\n"
+        "exchange.remove('secret.csv')\n"
+        "exchange.remove('../secret.csv')\n"
     )
     words = [sys.executable, "-c", take, str(tmp_path / "mine")]
     mounted = f"mount --bind {tmp_path}/disk {tmp_path}/mine/{FOLDER}"
     done = run_mounted(mounted, *words)
 
     assert "something is mounted there" in done.stdout, done.stderr
-    assert (tmp_path / "disk" / "kernel-t-secret.csv").exists()
+    assert (tmp_path / "disk" / "secret.csv").exists()
     exchange = HostExchange(tmp_path / "mine")
-    with pytest.raises(FileNotFoundError, match="not a file of the exchange"):
-        exchange.open("kernel-t-own.csv")
-    exchange.token = "t"
-    with exchange.open("kernel-t-own.csv") as file:
+    with exchange.open("own.csv") as file:
         assert file.read() == b"own"
-    exchange.remove("kernel-t-own.csv")
-    assert not (tmp_path / "mine" / FOLDER / "kernel-t-own.csv").exists()
+    exchange.remove("own.csv")
+    assert not (tmp_path / "mine" / FOLDER / "own.csv").exists()
 
 
 def test_a_folder_that_is_moved_on_to_names_still_to_come_is_walked_once(tmp_path):

@@ -46,32 +46,25 @@ class HostExchange:
 
     def open(self, name: str) -> BinaryIO:
         """Open a file that the kernel wrote."""
-        self._check_own(name)
+        _check_plain(name)
         with self._opened() as exchange:
             return exchange.open_file(name)
 
     def remove(self, name: str) -> None:
         """Remove a file that was read; what is not there, or no longer in the folder, stays as it is."""
         with contextlib.suppress(OSError), self._opened() as exchange:
-            self._check_own(name)
+            _check_plain(name)
             exchange.remove(name)
 
     def sweep(self) -> None:
         """Remove the files that were there at the last sweep too: nobody reads them, such as those of failed calls."""
         with contextlib.suppress(OSError), self._opened() as exchange:
-            crossing = self._crossing()
+            crossing = tuple(f"{side}-{self.token}-" for side in ("host", "kernel"))
             entries = exchange.walk(enter=lambda name: False)
-            there = {one.name for one in entries if one.is_file and one.name.startswith(crossing[:2])}
+            there = {one.name for one in entries if one.is_file and one.name.startswith(crossing)}
             for name in there & self._unread:
                 exchange.remove(name)
             self._unread = there - self._unread
-
-    def _crossing(self) -> tuple[str, ...]:
-        return tuple(f"{side}-{self.token}-" for side in ("host", "kernel", "crash-output"))
-
-    def _check_own(self, name: str) -> None:
-        if "/" in name or os.sep in name or not name.startswith(self._crossing()):
-            raise FileNotFoundError(f"not a file of the exchange: {name!r}")
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[SafeFolder]:
@@ -97,6 +90,11 @@ class HostExchange:
                     exchange.remove_tree(one.name, seconds=ends - time.monotonic())
             if over == there:
                 folder.remove_tree(FOLDER, seconds=ends - time.monotonic())
+
+
+def _check_plain(name: str) -> None:
+    if "/" in name or os.sep in name:
+        raise FileNotFoundError(f"not a file of the exchange: {name!r}")
 
 
 @contextlib.contextmanager
