@@ -1015,3 +1015,20 @@ def test_a_folder_that_takes_the_place_of_a_new_one_is_given_to_nobody(inside, m
 
     about = (inside / "new").stat()
     assert (about.st_uid, stat.S_IMODE(about.st_mode) & 0o022) == (0, 0)
+
+
+@root_only
+def test_nothing_is_taken_from_a_folder_that_code_has_put_in_the_place_of_the_exchange(inside):
+    exchange = HostExchange(inside, uid=USERS[1])
+    name, file = exchange.create(".bin")
+    file.close()
+    exchange.open(name).close()
+    (inside / FOLDER).rename(inside / "moved")
+    (inside / FOLDER).mkdir()
+    (inside / FOLDER / "notes.txt").write_text("CANARY")
+
+    with pytest.raises(FileNotFoundError, match="is not this kernel's"):
+        exchange.open("notes.txt")
+    exchange.remove("notes.txt")
+
+    assert (inside / FOLDER / "notes.txt").read_text() == "CANARY"

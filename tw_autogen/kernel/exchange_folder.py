@@ -69,6 +69,8 @@ class HostExchange:
     @contextlib.contextmanager
     def _opened(self) -> Iterator[SafeFolder]:
         with SafeFolder(self._folder) as folder, folder.open_folder(FOLDER, same_mount=True) as exchange:
+            if self._uid and exchange.info(".").st_uid != self._uid:  # code has put another folder in its place
+                raise FileNotFoundError(f"{self._folder / FOLDER} is not this kernel's")
             yield exchange
 
     def as_write_error(self, error: OSError) -> Exception:

@@ -35,7 +35,6 @@ from tw_autogen.session.request_inputs import (
     FilesWanted,
     checked_inputs,
     place_inputs,
-    refuse_replacing,
     several,
 )
 from tw_autogen.session.role_configs import (
@@ -60,7 +59,7 @@ from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.settings_sources import read_logged
 from tw_autogen.session.trust_review import compare_trusted, distrusted_folder
-from tw_autogen.session.working_copies import forget_copies
+from tw_autogen.session.working_copies import forget_copies, refuse_replacing
 from tw_autogen.session.workspace import chosen_folder, ignore_in_git, session_folder
 from tw_autogen.session_layout import FILES
 from tw_autogen.setting_values import naming_folder, relative_to_folder

@@ -54,7 +54,6 @@ FilesWanted = Iterable[Path | str] | Path | str
 _SHOWN_CHARS = 200
 _LARGEST_COPY_BYTES = 1 << 30
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
-_WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 _READ_ONLY = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 _MOST_UNREAD = 3
 """How many descriptions of earlier requests' files, and of the user's folder, the board has."""
@@ -170,26 +169,6 @@ def _no_file(path: Path) -> str:
     if path.is_dir():
         return f"a folder; settings={{'kernel.read': [{str(path)!r}]}} lets code read a whole folder"
     return "not a file" if path.exists() else f"there is no such file{path_suggestion(path)}"
-
-
-def refuse_replacing(paths: Sequence[Path], folder: Path) -> None:
-    """Refuse files whose copies would replace a file of the User's own folder; read-only ones are earlier copies.
-
-    Args:
-        paths: The files, as `checked_inputs` returned them.
-        folder: Where code will run.
-
-    Raises:
-        ConfigError: names the file and the other one.
-    """
-    with SafeFolder(folder) as opened:
-        for path, name in zip(paths, working_names(paths), strict=True):
-            with suppress(FileNotFoundError):
-                if opened.name_of(path) != name and opened.info(name).st_mode & _WRITABLE:
-                    raise ConfigError(
-                        f"{path}: its copy would replace another file, {folder / name}; rename one, or let code "
-                        "work in another folder"
-                    )
 
 
 def place_inputs(

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shlex
+import stat
 import struct
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ from tw_autogen.session_layout import COPIES, LONGEST_NAME_BYTES
 
 _SQLITE = b"SQLite format 3\0"
 _RECORD_BYTES = 4_000_000
+_WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 Stamp = tuple[int, int]
 
@@ -81,6 +83,26 @@ def forget_copies(root: Path) -> None:
 def _pair(plain: Sequence[int]) -> Stamp:
     time, size = plain
     return int(time), int(size)
+
+
+def refuse_replacing(paths: Sequence[Path], folder: Path) -> None:
+    """Refuse files whose copies would replace a file of the User's own folder; read-only ones are earlier copies.
+
+    Args:
+        paths: The files, as `checked_inputs` returned them.
+        folder: Where code will run.
+
+    Raises:
+        ConfigError: names the file and the other one.
+    """
+    with SafeFolder(folder) as opened:
+        for path, name in zip(paths, working_names(paths), strict=True):
+            with contextlib.suppress(FileNotFoundError):
+                if opened.name_of(path) != name and opened.info(name).st_mode & _WRITABLE:
+                    raise ConfigError(
+                        f"{path}: its copy would replace another file, {folder / name}; rename one, or let code "
+                        "work in another folder"
+                    )
 
 
 def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingProxyType({})) -> list[str]:
