@@ -187,6 +187,14 @@ def test_numbers_of_an_answer_that_nobody_printed_are_named(ask, answer, named):
     assert ("! not found in what code printed" in ran.stderr) is bool(named)
 
 
+def test_a_long_answer_that_code_has_printed_is_not_called_made_up(ask):
+    code = "for i in range(1000): print('row', i, 'value', i * 1.5)"
+    ran = ask([plans("print all rows", then="User"), codes(code)], "-p", "all rows?", "--output-format", "json")
+
+    assert json.loads(ran.stdout)["warnings"] == []
+    assert "row 999 value 1498.5" in json.loads(ran.stdout)["answer"]
+
+
 @pytest.mark.parametrize("quiet", [False, True])
 def test_what_code_has_made_before_a_model_failed_can_be_gone_on_with(ask, quiet):
     ran = ask([plans("load"), codes("df = 1")], "-p", "q", *(["--quiet"] if quiet else []))

@@ -24,8 +24,14 @@ def answer_warnings(session: Session, answer: Answer) -> list[str]:
 
 
 def _unfounded(answer: Answer) -> list[str]:
-    """Name numbers of an answer that no code has printed; where none ran, the Planner's own check says so."""
+    """Name numbers of an answer that no code has printed; where none ran, the Planner's own check says so.
+
+    An answer that is what code has printed is not looked at: the record of a long output lacks its middle.
+    """
     posts = [post for here in (*answer.earlier, answer.round) for post in here.posts]
+    stop = posts[-1].attachment(AttachmentType.stop) if posts else None
+    if stop is not None and stop.extra == {"forwarded": True}:
+        return []
     if answer.stop != "Completed" or not any(post.attachment(AttachmentType.execution_result) for post in posts):
         return []
     numbers = [*dict.fromkeys(one.number for one in answer.sources if one.kind == "not found")]
