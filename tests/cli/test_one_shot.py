@@ -495,7 +495,7 @@ def test_an_approval_that_nobody_can_give_ends_with_the_exit_for_a_person(ask, s
     assert setting in ran.stderr
 
 
-def test_a_role_that_raises_is_told_in_a_line_and_the_planner_goes_on(ask, tmp_path):
+def test_a_role_that_raises_is_told_in_a_line_and_the_planner_goes_on(ask, tmp_path, caplog):
     folder = tmp_path / "broken"
     folder.mkdir()
     (folder / "role.yaml").write_text("alias: Broken\nintro: Breaks.\n", encoding="utf-8")
@@ -511,6 +511,9 @@ def test_a_role_that_raises_is_told_in_a_line_and_the_planner_goes_on(ask, tmp_p
     assert (ran.returncode, ran.stdout) == (0, "It is broken.\n")
     told = " ".join(ran.stderr.split())
     assert told.count("the role Broken failed: KeyError: 'oops'") == 1
+    (said,) = [one for one in caplog.records if one.levelname == "WARNING"]
+    assert said.getMessage().endswith("broken.py:6)")
+    assert said.exc_info is None
     assert "Traceback" not in ran.stderr
 
 

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def failed_post(role: Role, error: Exception, here: Round, receivers: Sequence[str]) -> Post:
-    """Return the post from which whoever asked a role learns that it failed; the log gets the traceback.
+    """Return the post from which whoever asked a role learns that it failed; the log gets the place, with DEBUG all.
 
     Args:
         role: Who was to answer.
@@ -40,7 +40,8 @@ def failed_post(role: Role, error: Exception, here: Round, receivers: Sequence[s
         raise error
     if not receivers:
         raise failed from failed.__cause__
-    _log.warning("%s", failed, exc_info=failed.__cause__)
+    _log.warning("%s", failed)
+    _log.debug("%s", failed.reason, exc_info=failed.__cause__)
     unrun = Attachment(AttachmentType.execution_status, "FAILURE")  # the step of the plan is not done
     return Post(role.name, receivers[0], shortened(failed.reason, _REASON_CHARS), (unrun,))
 
