@@ -82,3 +82,17 @@ def test_files_on_a_layers_own_device_count_and_those_of_another_mount_do_not(tm
         pytest.skip("nothing can be mounted here")
 
     assert 8_000_000 <= int(done.stdout) < 9_000_000, done.stderr
+
+
+def test_a_folder_that_was_opened_is_counted_wherever_it_is_moved(tmp_path):
+    (tmp_path / "above" / "own").mkdir(parents=True)
+    folders = resource_watch.held([str(tmp_path / "above" / "own"), str(tmp_path / "missing")])
+    try:
+        (tmp_path / "above").rename(tmp_path / "elsewhere")
+        (tmp_path / "above" / "own").mkdir(parents=True)
+        (tmp_path / "elsewhere" / "own" / "large").write_bytes(b"x" * 200_000)
+
+        assert resource_watch.disk_size(folders)[0] > 100_000
+        assert resource_watch.free_disk(folders)[0] > 0
+    finally:
+        os.close(folders[0])
