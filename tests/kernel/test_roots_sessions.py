@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tw_autogen.errors import KernelStartError, SandboxError
-from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel import KernelSettings, LocalKernel, sandbox_levels
 from tw_autogen.kernel.folder_ownership import USER_NUMBERS, USERS, UserNumbers
 from tw_autogen.safe_folder import SafeFolder
 
@@ -162,6 +162,15 @@ def test_a_number_of_a_living_kernel_is_given_to_no_other_one_of_any_process(tmp
     assert numbers.is_held(first)
     numbers.free(first)
     assert not numbers.is_held(first)
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root's kernels are other users")
+def test_the_trial_of_a_sandbox_holds_no_number_longer():
+    held = dict(USER_NUMBERS._held)
+
+    sandbox_levels._try("namespaces", KernelSettings())
+
+    assert USER_NUMBERS._held == held
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root's kernels are other users")

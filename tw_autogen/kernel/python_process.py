@@ -38,8 +38,8 @@ def guard_own_imports(folders: Iterable[Path | str]) -> None:
         folders: Those that code may write, without links.
     """
     loaded = [one for one in sys.path if not sitecustomize.installed(one)]
-    for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"):  # an empty part is the current folder
-        loaded += os.environ[name].split(os.pathsep) if name in os.environ else []
+    for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"):  # an empty part is the current folder, an empty value none
+        loaded += os.environ[name].split(os.pathsep) if os.environ.get(name) else []
     for entry in dict.fromkeys(map(os.path.realpath, loaded)):
         if entry not in _warned and any(is_below(entry, str(one)) for one in folders):
             _warned.add(entry)

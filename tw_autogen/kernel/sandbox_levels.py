@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -293,8 +294,9 @@ def record_success(level: str, settings: KernelSettings) -> None:
 
 def _try(level: str, settings: KernelSettings) -> str:
     """Try a sandbox; return why it can't be set up, empty if it can or if that can't be known before a kernel tries."""
-    with tempfile.TemporaryDirectory(prefix="tw-trial-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="tw-trial-", ignore_cleanup_errors=True) as folder, ExitStack() as undo:
         uid = user_for(level)
+        undo.callback(USER_NUMBERS.free, uid)
         stage = Path(folder, "root")
         stage.mkdir()
         wanted = sandbox_plan(level, settings, uid, stage=stage, own=Path(folder))

@@ -107,9 +107,11 @@ class Descent:
     def _down(self, name: str) -> None:
         if len(self._names) >= _DEEPEST:
             raise OSError(errno.ELOOP, f"more than {_DEEPEST} folders in one another", name)
-        if not self._leave:
+        if self._leave:
+            inner = open_to_empty(self.at, name)
+        else:
             refuse_kept(self.at, name)
-        inner = open_to_empty(self.at, name) if self._leave else open_folder(self.at, name, listed=True)
+            inner = open_folder(self.at, name, listed=True)
         if self._entered is not None:
             found = identity(inner)
             if found in self._entered:
