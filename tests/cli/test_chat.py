@@ -548,12 +548,14 @@ def test_a_role_that_raises_leaves_the_talk_alive(chat, tmp_path):
         "        raise KeyError('oops')\n",
         encoding="utf-8",
     )
-    with replay_server([plans("break", to="Broken"), plans("Still here.", to="User")]) as server:
+    replies = [plans("break", to="Broken"), plans("It is out of order.", to="User"), plans("Still here.", to="User")]
+    with replay_server(replies) as server:
         screen, process = chat(server, "--roles", "./broken")
         screen.wait_for("\n>")
         screen.type("break\n")
         screen.wait_for("the role Broken failed: KeyError: 'oops'")
-        screen.wait_for(">")
+        screen.wait_for("It is out of order.")
+        screen.wait_for("\n>")
         screen.type("hello\n")
         screen.wait_for("Still here.")
         screen.wait_for(">")
