@@ -1000,6 +1000,10 @@ TABLE = {  # fmt: off
         "a.csv", "w,r\n0.5 kg,$1.5M\n500 g,$200K\n700 g,$59.5M\n2.5 kg,$5800K\n",
         ["4 with a unit ('0.5 kg', '500 g')", "4 with a currency ('$1.5M', '$200K')"], [],
     ),
+    "units with a power, and quarters": (
+        "a.csv", "w,q,h\n1 m2,2000Q1,2000H1\n4 m2,2000Q2,2000H2\n9 km2,2000q3,2001H1\n",
+        ["3 with a unit ('1 m2', '9 km2')", "'q': text", "'h': text"], [],
+    ),
     "the ends of numbers with decimal commas": (
         "a.csv", "c;p\nA;50,25 €\nB;900,5 €\nC;1.200,5 €\n", ["3 with a currency ('50,25 €', '1.200,5 €')"], [],
     ),

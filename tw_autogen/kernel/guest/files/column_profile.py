@@ -49,7 +49,7 @@ _FORMS = (
     ("with '-' behind", re.compile(r"\d[\d.,]{0,30}-", re.ASCII)),
     ("in parentheses", re.compile(r"\(\d[\d,.]{0,30}\)", re.ASCII)),
     ("ordinals", re.compile(r"\d{1,30}(?:st|nd|rd|th)", re.IGNORECASE | re.ASCII)),
-    ("with a unit", re.compile(r"[+-]?\d[\d,.]{0,30} ?(?!/)[A-Za-zµ°/]{1,5}\d?", re.ASCII)),
+    ("with a unit", re.compile(r"[+-]?\d[\d,.]{0,30} ?(?!/)(?:[A-Za-zµ°/]{1,5}|[A-Za-zµ°/]{0,4}[mnst][23])", re.ASCII)),
     (
         "with other digits than 0–9, no numbers for pandas",
         re.compile(r"(?=.{0,30}[^\x00-\x7f])[+-]?\d[\d.,٫٬．，]{0,30}"),
