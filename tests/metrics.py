@@ -152,7 +152,7 @@ def undocumented() -> tuple[list[str], int]:
     missing, count = [], 0
     for path, node in functions():
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-        names = [one.arg for one in arguments if one.arg not in ("self", "cls")]
+        names = [argument.arg for argument in arguments if argument.arg not in ("self", "cls")]
         if node.name.startswith("_") or len(names) < 2 or not ast.get_docstring(node) or _is_subcommand(node):
             continue
         count += 1

@@ -50,7 +50,7 @@ def exception_classes():
         suspects = [node.name for node in classes if any(_names_an_exception(base) for base in node.bases)]
         if suspects:
             module = importlib.import_module(f"tw_autogen.{name.replace('/', '.')}".removesuffix(".__init__"))
-            yield from (kind for one in suspects if issubclass(kind := getattr(module, one), BaseException))
+            yield from (kind for suspect in suspects if issubclass(kind := getattr(module, suspect), BaseException))
 
 
 def _names_an_exception(base):

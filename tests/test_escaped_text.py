@@ -146,7 +146,7 @@ def test_markdown_whose_cells_are_filled_is_rendered_up_to_its_length(markdown):
 def test_a_name_is_shown_by_markdown_as_it_is(name):
     (paragraph,) = [one for one in MarkdownIt().parse(markdown_line(name)) if one.type == "inline"]
 
-    assert [(one.type, one.content) for one in paragraph.children] == [("text", name)]
+    assert [(child.type, child.content) for child in paragraph.children] == [("text", name)]
 
 
 @pytest.mark.parametrize("before", ["", "> ", "   ", "> > ", "  >> "])

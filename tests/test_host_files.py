@@ -146,17 +146,17 @@ def raw_calls(source: str) -> list[tuple[int, str, bool]]:
         name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
         if isinstance(function, ast.Attribute):
             owner = function.value.id if isinstance(function.value, ast.Name) else "…"
-        modes = [one for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        modes = [arg for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
         if name == "copy_out":  # whose target is a path
             hit = writes = True
         elif name == "open" and owner != "os":
             hit = not owner or len(modes) == len(node.args)
-            writes = any(set(ast.unparse(one)) & set("wax+") for one in node.args[not owner :])
+            writes = any(set(ast.unparse(arg)) & set("wax+") for arg in node.args[not owner :])
         elif owner == "os":
             hit = name in OS
             writes = "O_RDONLY" not in ast.unparse(node) if name == "open" else name not in OS_READS
         elif owner == "sqlite3":
-            hit, writes = name == "connect", not any(one.arg == "uri" for one in node.keywords)
+            hit, writes = name == "connect", not any(keyword.arg == "uri" for keyword in node.keywords)
         elif owner == "pd":
             hit = name in READERS
         elif owner == "calls" or not owner:
@@ -217,7 +217,7 @@ def test_a_raw_call_is_found(source):
     ],
 )  # fmt: skip
 def test_what_writes_is_told_from_what_reads(source, writes):
-    assert [one[-1] for one in raw_calls(source)] == [writes]
+    assert [call[-1] for call in raw_calls(source)] == [writes]
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,10 @@ def test_many_threads_may_wait_for_what_is_being_imported():
             errors.append(error)
 
     threads = [threading.Thread(target=finish) for _ in range(16)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(30)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
 
     assert not errors
     assert not [one for one in threading.enumerate() if one.name.startswith("tw-import-")]

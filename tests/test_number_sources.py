@@ -174,7 +174,7 @@ def test_a_percentage_in_words_comes_from_a_fraction(words):
 @pytest.mark.parametrize("word", ["SİX", "sıx"])
 def test_a_turkish_i_in_the_word_of_a_number_is_an_i(word):
     assert unfounded_numbers("They are 6.", [f"{word} rows"]) == []
-    assert [one.kind for one in number_sources("They are 6.", [Round(f"{word} rows")])] == ["given"]
+    assert [source.kind for source in number_sources("They are 6.", [Round(f"{word} rows")])] == ["given"]
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,9 @@ def old_names_of(path):
             moved = {
                 name: f"{place}.{name}" for place, names in ast.literal_eval(node.args[1]).items() for name in names
             }
-            return moved | next((ast.literal_eval(one.value) for one in node.keywords if one.arg == "renamed"), {})
+            return moved | next(
+                (ast.literal_eval(keyword.value) for keyword in node.keywords if keyword.arg == "renamed"), {}
+            )
     return {}
 
 

@@ -16,10 +16,10 @@ def test_a_feature_has_tests_that_exist_or_says_why_it_is_left_out(feature):
     assert set(feature) <= {"what", "tests", "differs"}
     assert feature["what"]
     assert feature["tests"] or feature["differs"].startswith("Left out")
-    for one in feature["tests"]:
-        file, _, name = one.partition("::")
+    for test in feature["tests"]:
+        file, _, name = test.partition("::")
         tree = ast.parse((HERE / file).read_text(encoding="utf-8"))
-        assert name in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)], one
+        assert name in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)], test
 
 
 def test_no_feature_is_written_twice():

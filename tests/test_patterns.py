@@ -80,7 +80,7 @@ def is_constant(node: ast.AST) -> bool:
 
 
 def constant_flags(call: ast.Call) -> int:
-    given = [*call.args[1:], *(one.value for one in call.keywords if one.arg == "flags")]
+    given = [*call.args[1:], *(keyword.value for keyword in call.keywords if keyword.arg == "flags")]
     names = {inner.attr for one in given for inner in ast.walk(one) if isinstance(inner, ast.Attribute)}
     return sum(getattr(re, name) for name in names if isinstance(getattr(re, name, None), re.RegexFlag))
 
@@ -101,7 +101,9 @@ def find_patterns() -> list[Used]:
             if is_re_call(node) and (name or is_constant(node.args[0])):
                 pattern = rf"(?<!\w){name}\.({'|'.join(METHODS)})\("
                 searched = [texts[path]] if name.startswith("_") else texts.values()
-                methods = {one for text in searched for one in re.findall(pattern, text)} if name else {node.func.attr}
+                methods = (
+                    {match for text in searched for match in re.findall(pattern, text)} if name else {node.func.attr}
+                )
                 found.append(Used(f"{path.relative_to(ROOT).as_posix()}:{node.lineno}", node, name, frozenset(methods)))
     return found
 
@@ -287,7 +289,7 @@ def test_a_pattern_that_keeps_states_is_found(text):
 def test_only_patterns_that_are_there_are_excepted():
     patterns = [str(one.pattern().pattern) for one in FOUND]
 
-    assert all(any(one.startswith(begin) for one in patterns) for begin in BOUNDED)
+    assert all(any(pattern.startswith(begin) for pattern in patterns) for begin in BOUNDED)
 
 
 @pytest.mark.parametrize(

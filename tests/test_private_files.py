@@ -60,7 +60,7 @@ def test_a_cache_of_embeddings(tmp_path):
     VectorCache(tmp_path / "cache").put("m", {"text": b"1234"})
 
     assert mode(tmp_path / "cache") == 0o700
-    assert {mode(one) for one in (tmp_path / "cache").iterdir()} == {0o600}
+    assert {mode(path) for path in (tmp_path / "cache").iterdir()} == {0o600}
 
 
 def test_a_journal_that_others_could_read_is_tightened_when_it_is_opened(tmp_path):
@@ -183,5 +183,5 @@ def test_a_session_works_in_no_folder_that_took_the_place_of_its_own_while_it_wa
     with pytest.raises((OSError, ConfigError), match="exchanged|another folder|link|not a directory"):
         open_session(ScriptedModel([]), kernel=exchanged, folder=tmp_path / "sessions")
 
-    assert sorted(one.name for one in other.rglob("*")) == ["files"]
+    assert sorted(path.name for path in other.rglob("*")) == ["files"]
     assert mode(other) == 0o755

@@ -48,10 +48,10 @@ def test_warnings_of_the_callers_program_are_as_before_whatever_threads_parse():
     with warnings.catch_warnings():
         before = list(warnings.filters)
         threads = [threading.Thread(target=lambda: [parse(ODD) for _ in range(300)]) for _ in range(8)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
         assert list(warnings.filters) == before
 

@@ -135,7 +135,7 @@ def commands():
     """Return each command of the blocks, without what is a comment; those joined by `&&` are several."""
     texts = [re.sub(r"<<'END'\n.*?\nEND\n", "\n", text, flags=re.DOTALL) for _, text in blocks("bash")]
     lines = [line.split("  #")[0].strip() for text in texts for line in text.splitlines()]
-    return [one.strip() for line in lines if line and not line.startswith("#") for one in line.split("&&")]
+    return [part.strip() for line in lines if line and not line.startswith("#") for part in line.split("&&")]
 
 
 def block_with(words, kind="python"):

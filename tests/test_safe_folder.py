@@ -268,7 +268,7 @@ def test_no_way_of_writing_changes_a_file_of_the_hosts_or_blocks(write, thing, i
     with contextlib.suppress(OSError, ConfigError):
         write(inside)
 
-    assert sorted(one.name for one in outside.iterdir()) == ["secret.csv", "secret.db", "secret.png", "secret.txt"]
+    assert sorted(path.name for path in outside.iterdir()) == ["secret.csv", "secret.db", "secret.png", "secret.txt"]
     assert (outside / "secret.txt").read_bytes() == SECRET
     assert (outside / "secret.txt").stat().st_mode & 0o777 == 0o600
 
@@ -308,7 +308,7 @@ RACED = {
     "unlinked": lambda folder: read_unlinked_path(folder, "sub/secret.txt"),
     "agent's link": lambda folder: read_link_of_agent(folder, "it.txt"),
     "transfer": lambda folder: read_transferred(folder, "sub/secret.txt"),
-    "index": lambda folder: b"".join(sorted({one.text.encode() for one in indexed(folder).passages})),
+    "index": lambda folder: b"".join(sorted({passage.text.encode() for passage in indexed(folder).passages})),
 }
 
 
@@ -348,9 +348,9 @@ class Exchanging(io.BytesIO):
         self._folder, self._target = folder, target
 
     def read(self, *size):
-        for one in self._folder.glob(".*.part"):
-            one.rename(one.with_name("kept"))
-            one.symlink_to(self._target)
+        for path in self._folder.glob(".*.part"):
+            path.rename(path.with_name("kept"))
+            path.symlink_to(self._target)
         return super().read(*size)
 
 
@@ -480,10 +480,10 @@ def test_a_hand_over_gives_nothing_away_that_lies_elsewhere_or_is_another_users(
 
     hand_over(inside, USERS[2])
 
-    owners = {one.name: one.lstat().st_uid for one in made.iterdir()}
+    owners = {path.name: path.lstat().st_uid for path in made.iterdir()}
     assert owners == {"own": USERS[2], "users": 1000, "link": USERS[2], "hard": 0}
     assert made.stat().st_uid == inside.stat().st_uid == USERS[2]
-    assert {one.stat().st_uid for one in outside.iterdir()} == {0}
+    assert {path.stat().st_uid for path in outside.iterdir()} == {0}
 
 
 _OF_ROOT = {
@@ -534,11 +534,11 @@ def test_sessions_of_the_command_line_in_a_kernels_own_folder_stay_theirs(inside
     ownership = FolderOwnership()
     ownership.acquire(inside, USERS[2])
 
-    owners = {one.name: one.lstat().st_uid for one in inside.rglob("*")}
+    owners = {path.name: path.lstat().st_uid for path in inside.rglob("*")}
     kept = {".tw": 0, "sessions": 0, "session-x": 0, "files": USERS[5], "events.jsonl": 0}
     assert owners == {**kept, "own": USERS[2]}
     ownership.release(inside, USERS[2])
-    assert {one.name: one.lstat().st_uid for one in inside.rglob("*")} == {**kept, "own": 0}
+    assert {path.name: path.lstat().st_uid for path in inside.rglob("*")} == {**kept, "own": 0}
 
 
 @root_only
@@ -546,7 +546,7 @@ def test_a_folder_that_is_exchanged_for_a_link_is_not_handed_over(flipping, outs
     for uid in USERS[:60]:
         hand_over(flipping, uid)
 
-    assert {one.stat().st_uid for one in (*outside.iterdir(), outside)} == {0}
+    assert {path.stat().st_uid for path in (*outside.iterdir(), outside)} == {0}
 
 
 _AS_USER = """

@@ -153,7 +153,7 @@ def test_a_chart_of_matplotlib_stays_what_it_is(fonttype):
         for one in ElementTree.fromstring(file.getvalue()).iter()
         if one.tag.startswith("{http://www.w3.org/2000/svg}")
     ]
-    kept = [one for one in shapes if not one.endswith("}metadata")]
+    kept = [shape for shape in shapes if not shape.endswith("}metadata")]
     assert [one.tag for one in ElementTree.fromstring(made).iter()] == kept
     assert "data:image/png;base64," in made
     assert "clip-path=" in made

@@ -118,7 +118,11 @@ def test_a_project_with_a_role_of_its_own_form_works_unchanged(folder, tmp_path)
     assert post.message == "It will be blue, 3 C Ulm/Bonn"
     assert post.content(AttachmentType.thought) == "asked 1"
     assert "## Weather\nTells what the weather will be like." in model.calls[0][0]["content"]
-    grown = [(one.part, one.text) for one in events if isinstance(one, PostGrew) and one.part in ("status", "thought")]
+    grown = [
+        (event.part, event.text)
+        for event in events
+        if isinstance(event, PostGrew) and event.part in ("status", "thought")
+    ]
     assert ("status", "looking out") in grown
 
 
@@ -138,7 +142,7 @@ def test_a_key_that_the_role_does_not_know_is_named_in_the_log_or_is_an_error_wh
     given = read_settings(project=folder, environ={})
     with caplog.at_level(logging.WARNING):
         make(folder, given=lambda known: given.of_role("weather", known))
-    assert [one for one in caplog.messages if "(weather.dais): without meaning here" in one]
+    assert [message for message in caplog.messages if "(weather.dais): without meaning here" in message]
 
     given = read_settings({"role.weather.dais": 4}, project=folder, environ={})
     with pytest.raises(SettingsError, match=r"unknown setting 'role\.weather\.dais'; did you mean 'days'"):
@@ -307,7 +311,7 @@ def test_a_post_grows_and_ends_in_an_error_as_in_taskweaver(folder, tmp_path, mo
         session.open_round("?")
         post = session.step(session.next_role())
 
-    assert (post.message, [one.content for one in post.attachments]) == (message, attached)
+    assert (post.message, [attachment.content for attachment in post.attachments]) == (message, attached)
 
 
 def test_a_picture_that_a_role_attaches_reaches_the_planner_and_the_sessions_folder_is_known(folder, tmp_path):
@@ -340,7 +344,7 @@ class Weather(Role):
         answer = session.ask("What does it look like?")
 
     assert answer.round.posts[2].message == "True True"
-    assert [one.content for one in answer.round.posts[2].attachments] == ["data:image/png;base64,QUJD"]
+    assert [attachment.content for attachment in answer.round.posts[2].attachments] == ["data:image/png;base64,QUJD"]
     assert "data:image/png;base64,QUJD" in str(model.calls[1][-1])
 
 
@@ -348,7 +352,11 @@ def test_keys_that_taskweaver_does_not_read_are_named_in_the_log(folder, caplog)
     (folder / "my_roles" / "weather" / "weather.role.yaml").write_text(YAML + "plugins_path: x\n", encoding="utf-8")
     with caplog.at_level(logging.WARNING):
         make(folder)
-    assert [one for one in caplog.messages if one.endswith("weather.role.yaml: without meaning here: plugins_path")]
+    assert [
+        message
+        for message in caplog.messages
+        if message.endswith("weather.role.yaml: without meaning here: plugins_path")
+    ]
 
 
 def test_a_yaml_whose_name_is_not_its_folders_is_an_error(folder):
@@ -373,7 +381,7 @@ def test_what_was_imported_as_taskweaver_before_is_there_again_afterwards(folder
     real = types.ModuleType("taskweaver")
     real.__file__, real.__path__ = "/somewhere/taskweaver/__init__.py", []
     role = types.ModuleType("taskweaver.role")
-    for name in [one for one in sys.modules if one.partition(".")[0] == "taskweaver"]:
+    for name in [module for module in sys.modules if module.partition(".")[0] == "taskweaver"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "taskweaver", real)
     monkeypatch.setitem(sys.modules, "taskweaver.role", role)
@@ -443,7 +451,7 @@ def test_roles_of_two_projects_import_what_is_their_own_under_the_same_names(tmp
     for _ in range(2):
         answers = [role.reply(Memory.of("Weather", [asked], "s")).message for role in loaded]
         assert answers == ["one", "two"]
-    assert [one for one in sys.modules.keys() - before if one.split(".")[0] in ("roles", "at_the_top")] == []
+    assert [key for key in sys.modules.keys() - before if key.split(".")[0] in ("roles", "at_the_top")] == []
     assert [one for one in sys.modules if one.startswith("taskweaver.ext_role.")] == []
     assert (sys.path, sys.meta_path) == (path, finders)
 

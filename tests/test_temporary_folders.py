@@ -59,8 +59,8 @@ def begin(place):
 
 def test_what_ended_processes_have_left_is_removed_by_the_next_one(place, begin):
     processes = [begin(_RUN_CODE, how) for how in ("exit", "wait", "wait", "wait")]
-    for one in processes:
-        assert one.stdout.readline().strip().isdigit()
+    for process in processes:
+        assert process.stdout.readline().strip().isdigit()
     exits, terminated, killed, alive = processes
     terminated.send_signal(signal.SIGTERM)
     killed.kill()
@@ -68,7 +68,7 @@ def test_what_ended_processes_have_left_is_removed_by_the_next_one(place, begin)
 
     for _ in range(5):  # a kernel that is being ended writes to its folder for a moment
         assert begin(_RUN_CODE, "close").wait(120) == 0
-        records = [one.name for one in place.iterdir() if one.name.startswith("tw-made-")]
+        records = [path.name for path in place.iterdir() if path.name.startswith("tw-made-")]
         if len(records) == 1:
             break
     works, _ = alive.communicate("")
@@ -109,7 +109,7 @@ def test_what_has_taken_the_name_of_a_folder_is_left_alone(place, begin, other):
 
     assert left.exists()
     assert (place / "kept" / "file").exists()
-    assert len([one for one in place.iterdir() if one.name.startswith("tw-made-")]) == 1
+    assert len([path for path in place.iterdir() if path.name.startswith("tw-made-")]) == 1
 
 
 def test_a_temporary_folder_is_this_users_alone():

@@ -60,9 +60,9 @@ def read_config_list(
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{origin}: not JSON: {error}") from error
     entries = listed if isinstance(listed, list) else [listed]
-    if not all(isinstance(one, Mapping) for one in entries) or not entries:
+    if not all(isinstance(entry, Mapping) for entry in entries) or not entries:
         raise ConfigError(f"{origin}: expected a list of objects with `model` and `api_key`")
-    first = next((one for one in entries if _names_server(one)), None)
+    first = next((entry for entry in entries if _names_server(entry)), None)
     if first is None:
         _warn_once(
             f"{origin}: no entry names a server that is known here, so no key is taken from it: an entry with an "

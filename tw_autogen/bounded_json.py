@@ -46,7 +46,7 @@ def loads(text: str | bytes, *, most_bytes: int = MOST_BYTES) -> Any:
     if text.count(lists) + text.count(objects) > DEEPEST and too_deep(value):  # type: ignore[arg-type] # of the text's own type
         raise ValueError(f"nested more than {DEEPEST} deep")
     halves = (r"\ud", r"\uD") if isinstance(text, str) else (rb"\ud", rb"\uD")
-    if any(one in text for one in halves):  # type: ignore[operator] # as above
+    if any(halve in text for halve in halves):  # type: ignore[operator] # as above
         value = replace_half_pairs(value)
     return value
 
@@ -113,7 +113,7 @@ def _text_chars(table: Any) -> Iterator[int]:
         yield from _coded_chars(table.categories, table.codes)
     elif getattr(table.dtype, "kind", "") in "OU":
         values = table.flat if kind == "ndarray" else table
-        yield from (len(one) for one in values if isinstance(one, str | bytes))
+        yield from (len(value) for value in values if isinstance(value, str | bytes))
 
 
 def _coded_chars(categories: Any, codes: Any) -> Iterator[int]:
@@ -182,7 +182,7 @@ def too_deep(value: Any) -> bool:
         holders = [one for one in level if isinstance(one, dict | list)]
         if not holders:
             return False
-        level = [inner for one in holders for inner in (one.values() if isinstance(one, dict) else one)]
+        level = [inner for holder in holders for inner in (holder.values() if isinstance(holder, dict) else holder)]
     return True
 
 
@@ -205,7 +205,7 @@ def check_of(annotation: Any) -> Callable[[Any], bool]:
     if annotation is Any:
         return lambda value: True
     if kind in (Union, types.UnionType):
-        any_of = [check_of(one) for one in parts]
+        any_of = [check_of(part) for part in parts]
         return lambda value: any(fits(value) for fits in any_of)
     if kind is list:
         each = check_of(parts[0])

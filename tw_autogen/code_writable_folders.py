@@ -75,7 +75,7 @@ def note_code_folders(folders: Iterable[Path]) -> None:
         folders: Absolute.
     """
     state = state_folder()
-    wanted = {os.path.realpath(one) for one in folders}
+    wanted = {os.path.realpath(folder) for folder in folders}
     wanted = {one for one in wanted if Path(one).parts[-4:-2] != _SESSIONS or os.path.basename(one) != FILES}
     if sys.platform == "win32" or not wanted:
         return
@@ -84,8 +84,8 @@ def note_code_folders(folders: Iterable[Path]) -> None:
         if state is not None:  # before trust ends: what is trusted after that is compared with the notes
             key = os.getpid(), state
             notes = _NOTES.get(key) or _NOTES.setdefault(key, _Notes(state / "writers"))
-            for one in wanted - notes.folders:
-                notes.add(one)
+            for folder in wanted - notes.folders:
+                notes.add(folder)
     except OSError as error:
         problem = error
     for one in wanted:  # each time: what this process holds may be new
@@ -136,7 +136,7 @@ def _folders_of(path: str) -> list[str]:
             return []
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        return [os.fsdecode(one) for one in os.read(file, _MOST_BYTES).split(b"\0") if one]
+        return [os.fsdecode(part) for part in os.read(file, _MOST_BYTES).split(b"\0") if part]
     else:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)

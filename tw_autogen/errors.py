@@ -285,7 +285,7 @@ class RoundError(TwAutogenError):
     def in_words(self) -> str:
         """Return for a chat that the request could not be answered, why, and what was found out; as `inert_output`."""
         posts = self.round.posts
-        found = [one for one in posts[1:] if one.send_to == posts[0].send_to]
+        found = [post for post in posts[1:] if post.send_to == posts[0].send_to]
         last = [f"{one.send_from} said last: {one.message[:1000]}" for one in found[-1:]]
         return inert_output("\n\n".join([f"I could not answer this request: {self.reason}", *last]))
 

@@ -185,7 +185,7 @@ def without_known_paragraphs(text: str, known: str) -> str:
         '(xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… as before)'
     """
     seen = set(long_paragraphs(known))
-    return "\n\n".join(f"({_begun(one)}… as before)" if one in seen else one for one in text.split("\n\n"))
+    return "\n\n".join(f"({_begun(part)}… as before)" if part in seen else part for part in text.split("\n\n"))
 
 
 def _begun(text: str) -> str:
@@ -199,7 +199,7 @@ def long_paragraphs(text: str) -> list[str]:
     Args:
         text: Paragraphs, with blank lines between them.
     """
-    return [one for one in text.split("\n\n") if len(one) > _LONG_PARAGRAPH_CHARS]
+    return [part for part in text.split("\n\n") if len(part) > _LONG_PARAGRAPH_CHARS]
 
 
 def without_middle(text: str, limit_chars: int, *, tail_percent: int = 30) -> str:

@@ -305,7 +305,7 @@ class AnswerChecked(Event):
     @property
     def line(self) -> str:
         """How many checks came out in which way, and their cost."""
-        counts = {word: sum(one["passed"] is passed for one in self.checks) for passed, word in _OUTCOMES}
+        counts = {word: sum(check["passed"] is passed for check in self.checks) for passed, word in _OUTCOMES}
         words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
         cost = f"{self.calls} model call{'s' * (self.calls != 1)}, {self.tokens} tokens"
         return f"checks: {words}{', sent back' * self.sent_back} ({cost})"

@@ -141,12 +141,12 @@ def _resolved(path: Path | str, what: str, writable: Iterable[str], distrusted: 
     named = () if distrusted is None else (distrusted,) if isinstance(distrusted, Path) else tuple(distrusted)
     strangers = {*named, *(() if distrusted == () else map(Path, tuple(UNTRUSTED_FOLDERS)))}
     full = Path(os.path.abspath(path))
-    for one in (full, *full.parents):
-        if one in KERNEL_FOLDERS or str(one) in UNTRUSTED_FOLDERS or one in strangers:
-            real = os.path.realpath(one)
-            if real != str(one) and os.name == "posix":
+    for parent in (full, *full.parents):
+        if parent in KERNEL_FOLDERS or str(parent) in UNTRUSTED_FOLDERS or parent in strangers:
+            real = os.path.realpath(parent)
+            if real != str(parent) and os.name == "posix":
                 raise ConfigError(
-                    f"{path}: {one} was moved, and leads to {real} now; start again where the {what} lies"
+                    f"{path}: {parent} was moved, and leads to {real} now; start again where the {what} lies"
                 )
     for folder in sorted(strangers):
         if _link_out(target, links, [os.path.realpath(folder)]):
@@ -175,7 +175,7 @@ def private_reason(path: Path | str, target: str, links: Sequence[str], brought:
         return f"a link to {target}, which is of the system; name that {what} itself if you mean it"
     home = os.path.realpath(os.path.expanduser("~"))
     new = [os.path.basename(one) for one in brought if not lies_in(home, one)]
-    stored = any(f"{os.sep}{one}{os.sep}" in target for one in _STORES)
+    stored = any(f"{os.sep}{store}{os.sep}" in target for store in _STORES)
     hidden = not stored and any(one.startswith(".") and not one.startswith("..") for one in new)
     if hidden or any(is_secret_file(one) for one in new if one != os.path.basename(path)):
         return f"a link to {target}, which is hidden or named like a secret; name that {what} itself if you mean it"
@@ -202,9 +202,11 @@ def code_writable_symlink(path: Path | str) -> str:
         path: Absolute, or relative to the current folder.
     """
     full = Path(os.path.abspath(path))
-    for one in (full, *full.parents):
-        if one in KERNEL_FOLDERS and os.path.realpath(one) != str(one):  # it had no link when the kernel was made
-            return str(one)
+    for parent in (full, *full.parents):
+        if parent in KERNEL_FOLDERS and os.path.realpath(parent) != str(
+            parent
+        ):  # it had no link when the kernel was made
+            return str(parent)
     target, links, _ = _walked(path)
     return _link_out(target, links, _writable((), links))
 
@@ -224,15 +226,15 @@ def leads_out_reason(distrusted: Path, target: Path | str, what: str) -> str:
 
 
 def _writable(besides: Iterable[str], links: Sequence[str]) -> set[str]:
-    named = {os.path.realpath(os.path.expanduser(one)) for one in besides}
-    return named | {str(one) for link in links for one in Path(link).parents if is_code_folder(one)}
+    named = {os.path.realpath(os.path.expanduser(beside)) for beside in besides}
+    return named | {str(parent) for link in links for parent in Path(link).parents if is_code_folder(parent)}
 
 
 def _link_out(target: str, links: Sequence[str], folders: Iterable[str]) -> str:
     """Return the first link that lies in one of the folders, while the target lies outside of that folder."""
     if not links:
         return ""
-    left = [one for one in folders if not lies_in(target, one)]
+    left = [folder for folder in folders if not lies_in(target, folder)]
     return next((link for link in links if any(lies_in(os.path.dirname(link), one) for one in left)), "")
 
 

@@ -157,10 +157,10 @@ def number_sources(
         return printed.find(one, text, "printed") or given.find(one, text, "given") or _counted(one, items)
 
     numbers = [*_grouped(_without(_NO_QUANTITY, normalize_east_asian(_without(_EAST_ASIAN_LABELS, text))), look)]
-    found = {one.start: source for one in numbers if (source := look(one))}
+    found = {number.start: source for number in numbers if (source := look(number))}
     _add_stated(text, numbers, found, given.shares())
     _add_pairs(text, numbers, found, rounds)
-    return tuple(found.get(one.start) or NumberSource(one.text, one.start, "not found") for one in numbers)
+    return tuple(found.get(number.start) or NumberSource(number.text, number.start, "not found") for number in numbers)
 
 
 def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
@@ -185,9 +185,11 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
         return []
     index = _Index((("", text) for text in reversed(shown)), ParsedNumbersCache(), words=True)
     numbers = [*_grouped(told, index.exact)]
-    found = {one.start: NumberSource(one.text, one.start, "given") for one in numbers if index.exact(one)}
+    found = {
+        number.start: NumberSource(number.text, number.start, "given") for number in numbers if index.exact(number)
+    }
     _add_stated(answer, numbers, found, index.shares())
-    missing = (one for one in numbers if one.start not in found and not _counts_what_follows(one, answer))
+    missing = (number for number in numbers if number.start not in found and not _counts_what_follows(number, answer))
     return [*dict.fromkeys(one.text for one in missing)][:_MOST_UNFOUNDED]
 
 
@@ -205,7 +207,7 @@ def _add_stated(
     between = ((x, _STATED.fullmatch(text, x.end, y.start), y) for x, y in itertools.pairwise(numbers))
     steps = [(x, stated[1] or stated[2], y) for x, stated, y in between if stated][:_MOST_STATED]
     results = _stated_results(steps, found)
-    for one in [one for one in numbers if one.start not in found][:_MOST_STATED]:
+    for one in [number for number in numbers if number.start not in found][:_MOST_STATED]:
         known = itertools.chain(results, shares if "." in one.text else ())
         near = next((result for result in known if _rounds_to(one, result.value)), None)
         if near is not None:
@@ -263,12 +265,12 @@ def _add_pairs(
     told_and_asked = [*itertools.product(told, [*asked, *products])]
     operands: dict[int, list[WrittenNumber]] = {}
     missing: list[tuple[int, WrittenNumber]] = []
-    for one in numbers:
-        line = text.count("\n", 0, one.start)
-        if one.start in found:
-            operands.setdefault(line, []).append(one)
+    for number in numbers:
+        line = text.count("\n", 0, number.start)
+        if number.start in found:
+            operands.setdefault(line, []).append(number)
         else:
-            missing.append((line, one))
+            missing.append((line, number))
     computed: dict[float, NumberSource] = {}
     for line, one in missing if len(missing) <= _MOST_COMPUTED else ():
         near = [*operands.get(line, ())[:_MOST_OPERANDS], *operands.get(line - 1, ())[:_MOST_OPERANDS], *asked]
@@ -403,9 +405,9 @@ class _Index:
         """Return the first few counts of missing values, each with its file's number of rows."""
         rows: list[int] = []
         found: dict[tuple[int, int], None] = {}
-        for one in _ROWS_OR_MISSING.finditer("\n".join(self._texts)):
-            count = int(one[1].replace(",", ""))
-            if one[2] == "rows":
+        for match in _ROWS_OR_MISSING.finditer("\n".join(self._texts)):
+            count = int(match[1].replace(",", ""))
+            if match[2] == "rows":
                 rows = [*rows[-_MOST_SHARES:], count]
             elif whole := next((whole for whole in reversed(rows) if whole >= count), 0):
                 found[count, whole] = None
@@ -417,8 +419,8 @@ class _Index:
         return self._sorted[at] if at < len(self._values) and self._values[at] <= value + half else None
 
 
-def _rounds_to(one: WrittenNumber, value: float) -> bool:
-    return abs(value - one.value) <= one.half * (1 + 1e-9)
+def _rounds_to(number: WrittenNumber, value: float) -> bool:
+    return abs(value - number.value) <= number.half * (1 + 1e-9)
 
 
 def _grouped(text: str, look: Callable[[WrittenNumber], object]) -> Iterator[WrittenNumber]:
@@ -455,32 +457,32 @@ def _half(wanted: WrittenNumber, text: str) -> float:
     return wanted.half
 
 
-def _counted(one: WrittenNumber, items: int) -> NumberSource | None:
+def _counted(number: WrittenNumber, items: int) -> NumberSource | None:
     """Return a source for the count of the items that the answer itself lists."""
-    if items and one.value == items and one.text.isdigit():
-        return NumberSource(one.text, one.start, "computed", f"{items} listed items")
+    if items and number.value == items and number.text.isdigit():
+        return NumberSource(number.text, number.start, "computed", f"{items} listed items")
     return None
 
 
-def _counts_what_follows(one: WrittenNumber, text: str) -> bool:
+def _counts_what_follows(number: WrittenNumber, text: str) -> bool:
     """Return whether a number counts the items that follow it: `3 columns: region, month and revenue`."""
-    listed = _LISTED.match(text, one.end)
-    return bool(listed and one.text == str(len(_BETWEEN_ITEMS.split(listed[1].strip(" ,")))))
+    listed = _LISTED.match(text, number.end)
+    return bool(listed and number.text == str(len(_BETWEEN_ITEMS.split(listed[1].strip(" ,")))))
 
 
-def _computed(one: WrittenNumber, pairs: Iterable[tuple[WrittenNumber, WrittenNumber]]) -> NumberSource | None:
+def _computed(number: WrittenNumber, pairs: Iterable[tuple[WrittenNumber, WrittenNumber]]) -> NumberSource | None:
     """Return a possible source for what is the sum, difference, product, ratio or percentage of two numbers.
 
     A number without decimals has to be equal to it: rounded, most whole percentages come from some pair by chance.
 
     Args:
-        one: The number.
+        number: The number.
         pairs: What it may be computed from.
     """
-    exact = one.half >= one.scale / 2  # has no decimals
+    exact = number.half >= number.scale / 2  # has no decimals
 
     def near(value: float) -> bool:
-        return math.isclose(value, one.value, rel_tol=1e-9) if exact else _rounds_to(one, value)
+        return math.isclose(value, number.value, rel_tol=1e-9) if exact else _rounds_to(number, value)
 
     for x, y in pairs:
         if x.value == y.value or not y.value:
@@ -490,8 +492,8 @@ def _computed(one: WrittenNumber, pairs: Iterable[tuple[WrittenNumber, WrittenNu
         change, signed = 100 * abs(x.value - y.value) / y.value, f"({x.text} - {y.text}) / {y.text}"
         results.append(WrittenNumber(f"100 * {signed}", 0, change, is_percent=True))
         for result in results:
-            if near(result.value) and result.is_percent <= one.is_percent:
-                return NumberSource(one.text, one.start, "possible", result.text)
+            if near(result.value) and result.is_percent <= number.is_percent:
+                return NumberSource(number.text, number.start, "possible", result.text)
     return None
 
 
@@ -499,10 +501,10 @@ def _without(marks: re.Pattern[str], text: str) -> str:
     return marks.sub(lambda found: re.sub(r"\S", "_", found[0]), text)
 
 
-def _place(one: WrittenNumber) -> str:
+def _place(number: WrittenNumber) -> str:
     """Return what wrote a number, and the line around it."""
-    where, text = one.where
-    at = one.start
+    where, text = number.where
+    at = number.start
     begin = max(text.rfind("\n", max(0, at - _EXCERPT_CHARS), at) + 1, at - _EXCERPT_CHARS // 2, 0)
     end = text.find("\n", at, at + _EXCERPT_CHARS)
     return f"{where}: {' '.join(text[begin : end if end >= 0 else at + _EXCERPT_CHARS // 2].split())}"

@@ -142,8 +142,8 @@ class LineSeals:
 
     def _seal_of(self, *parts: bytes) -> str:
         whole = self._hash.copy()
-        for one in parts:
-            whole.update(one)
+        for part in parts:
+            whole.update(part)
         return hmac.digest(self._key, whole.digest(), "sha256")[:_SEAL_BYTES].hex()
 
 

@@ -91,7 +91,9 @@ def create_held_folder(folder: Path, *, mode: int = _PASSABLE_MODE) -> HeldFolde
 
 def _nearest_existing(folder: Path) -> Path:
     """Return the held folder that a folder is or lies in, else the nearest one that exists."""
-    return Path(innermost_held_folder(folder) or next(one for one in (folder, *folder.parents) if one.exists()))
+    return Path(
+        innermost_held_folder(folder) or next(parent for parent in (folder, *folder.parents) if parent.exists())
+    )
 
 
 def _make_missing(opened: SafeFolder, names: Sequence[str], last_mode: int) -> None:

@@ -150,13 +150,13 @@ def _fits(value: Any, hint: Any) -> bool:
     if type(value) not in (bool, float, int, str):
         return False
     if get_origin(hint) is Literal:
-        return any(one == value and type(one) is type(value) for one in get_args(hint))
+        return any(arg == value and type(arg) is type(value) for arg in get_args(hint))
     return hint in (type(value), type(value) | None)
 
 
 def _nearest_choice(value: Any, hint: Any) -> str:
     """Return which of a `Literal`'s texts was probably meant; empty where the message lists them all."""
-    choices = [one for one in get_args(hint) if isinstance(one, str)] if get_origin(hint) is Literal else []
+    choices = [arg for arg in get_args(hint) if isinstance(arg, str)] if get_origin(hint) is Literal else []
     return did_you_mean(value, choices) if isinstance(value, str) else ""
 
 

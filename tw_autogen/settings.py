@@ -28,13 +28,13 @@ loaded. There, too, a field's metadata says what it is: `path`, `server`, the na
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import functools
 import os
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
@@ -91,7 +91,7 @@ _MOST_PROMPT_CHARS = 4000
 """Of a text for prompts in a folder that nobody trusts."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class FolderSetting:
     """A setting of a folder's file that does not count, because the folder is not trusted.
 
@@ -173,12 +173,12 @@ class Settings:
         self.shortened: tuple[str, ...] = ()
         self.withheld: tuple[str, ...] = ()
         self._sections = dict(sections)
-        self._fields = {f"{key}.{one.name}": one for key, cls in sections.items() for one in dataclasses.fields(cls)}
+        self._fields = {f"{key}.{field.name}": field for key, cls in sections.items() for field in fields(cls)}
         self._hints = {f"{key}.{name}": hint for key, cls in sections.items() for name, hint in _hints(cls).items()}
         self._paths = {
             key: str(one.type).startswith("tuple") for key, one in self._fields.items() if one.metadata.get("path")
         }
-        self._grants = [key for key, one in self._fields.items() if one.metadata.get("path") == "real"]
+        self._grants = [key for key, field in self._fields.items() if field.metadata.get("path") == "real"]
         self.ignored: tuple[str, ...] = ()
         self._found: dict[str, Setting] = {}
         self._roles: dict[str, dict[str, Setting]] = {}
@@ -206,7 +206,7 @@ class Settings:
                 self.left_out += (FolderSetting(key, setting),)
             elif of_role:
                 trusted = setting.file is None or self._trust_of(setting) is Trust.full
-                self._take_role(key, dataclasses.replace(setting, trusted=trusted))
+                self._take_role(key, replace(setting, trusted=trusted))
             else:
                 self._found[key] = setting = self._bounded(key, setting)
                 senders.setdefault(key, []).append(setting)
@@ -234,7 +234,7 @@ class Settings:
             return False
         if trust is Trust.named and (key in self._paths or key in ("session.roles", "plugin.folder")):
             paths = [one for one in texts_of(setting.value) if key != "session.roles" or os.sep in one]
-            if any(leads_out(self.project or Path(), one) for one in paths):
+            if any(leads_out(self.project or Path(), path) for path in paths):
                 return False
         if rule == "paired" and setting.file in paired:
             rule = "named"
@@ -288,7 +288,7 @@ class Settings:
             return setting
         words = f"{key} of {setting.origin} has {len(text)} characters; only the first {_MOST_PROMPT_CHARS} count, "
         self.shortened += (f"{words}until the folder is trusted",)
-        return dataclasses.replace(setting, value=text[:_MOST_PROMPT_CHARS])
+        return replace(setting, value=text[:_MOST_PROMPT_CHARS])
 
     def _withhold(self, senders: Mapping[str, Sequence[Setting]]) -> None:
         """Keep what goes to a server from one that a folder's file names, unless both stand in the same file.
@@ -296,11 +296,11 @@ class Settings:
         Args:
             senders: Each key's settings that count, weakest first.
         """
-        for key, one in self._fields.items():
-            servers = [self._found[server] for server in one.metadata.get("server", ()) if server in self._found]
+        for key, field in self._fields.items():
+            servers = [self._found[server] for server in field.metadata.get("server", ()) if server in self._found]
             server = next((found for found in servers if found.value or found.file is not None), None)
-            said, forced = self._found.get(key), "withheld" in one.metadata
-            if server is None and said is not None and said.file in self._servers_left_out(one):
+            said, forced = self._found.get(key), "withheld" in field.metadata
+            if server is None and said is not None and said.file in self._servers_left_out(field):
                 del self._found[key]
                 self.withheld += (f"{key} of {said.origin} is sent nowhere: the server beside it does not count",)
             if server is None or server.file is None:
@@ -311,14 +311,14 @@ class Settings:
             if same:
                 self._found[key] = same[-1]
             elif forced:
-                self._found[key] = Setting(one.metadata["withheld"], server.origin, file=server.file)
+                self._found[key] = Setting(field.metadata["withheld"], server.origin, file=server.file)
             else:
                 self._found.pop(key, None)
             if said is not None and said.value:
                 where = f"the server that {server.origin} names"
                 self.withheld += (f"{key} of {said.origin} is not sent to {where}; name key and server in one place",)
 
-    def _servers_left_out(self, one: dataclasses.Field[Any]) -> set[Path]:
+    def _servers_left_out(self, one: Field[Any]) -> set[Path]:
         """Return the folders' files of which the server doesn't count that a setting would be sent to."""
         servers = [left.setting for left in self.left_out if left.key in one.metadata.get("server", ())]
         return {setting.file for setting in servers if setting.file is not None and setting.value}
@@ -335,10 +335,10 @@ class Settings:
         """
         values = {}
         hints = _hints(kind)  # type: ignore[arg-type]  # a class is hashable
-        for one in dataclasses.fields(kind):  # type: ignore[arg-type]  # `sections` holds dataclasses only
-            setting = self._found.get(f"{section}.{one.name}")
+        for field in fields(kind):  # type: ignore[arg-type]  # `sections` holds dataclasses only
+            setting = self._found.get(f"{section}.{field.name}")
             if setting is not None:
-                values[one.name] = fit_setting(f"{section}.{one.name}", setting, hints[one.name])
+                values[field.name] = fit_setting(f"{section}.{field.name}", setting, hints[field.name])
         return kind(**values)
 
     @property
@@ -389,7 +389,7 @@ class Settings:
             self._roles.setdefault(name, {})[rest[0]] = setting
         elif isinstance(setting.value, Mapping):
             for inner, value in setting.value.items():
-                self._roles.setdefault(name, {})[str(inner)] = dataclasses.replace(setting, value=value)
+                self._roles.setdefault(name, {})[str(inner)] = replace(setting, value=value)
         else:
             raise SettingsError(
                 f"{setting.origin}: {shown_key(key)} needs a key behind it", key=key, origin=setting.origin
@@ -414,10 +414,10 @@ class Settings:
         self._refuse_unknown_variables()
         yield from read_config_list(self._environ.get("OAI_CONFIG_LIST", ""), self._fields, self._content)
         for section, cls in self._sections.items():
-            for one in dataclasses.fields(cls):
-                for name in reversed((_variable(f"{section}.{one.name}"), *one.metadata.get("env", ()))):
+            for field in fields(cls):
+                for name in reversed((_variable(f"{section}.{field.name}"), *field.metadata.get("env", ()))):
                     if self._environ.get(name):
-                        yield (key := f"{section}.{one.name}"), whole_path(key, Setting(self._environ[name], name))
+                        yield (key := f"{section}.{field.name}"), whole_path(key, Setting(self._environ[name], name))
 
     def _refuse_unknown_variables(self) -> None:
         """Refuse variables with our prefix that set nothing; those of roles are known to these only."""
@@ -459,9 +459,9 @@ class Settings:
         """
         written = file, key, repr(setting.value)
         if written not in self._known_values:
-            self._known_values[written] = self._followed(key, dataclasses.replace(setting, file=file), file)
+            self._known_values[written] = self._followed(key, replace(setting, file=file), file)
         value = self._known_values[written]
-        return dataclasses.replace(setting, value=value, file=file, base=file.parent, written=setting.value)
+        return replace(setting, value=value, file=file, base=file.parent, written=setting.value)
 
     def _followed(self, key: str, setting: Setting, file: Path) -> Any:
         """Return the value of a setting of a folder's file, its links followed where its field wants that."""
@@ -501,13 +501,13 @@ class Settings:
         """Return what the user has said with `~` replaced, and relative paths as `relative_to_folder` says."""
         if setting.base is not None or setting.file is not None:
             return setting
-        setting = dataclasses.replace(setting, base=self._named_in)
+        setting = replace(setting, base=self._named_in)
         base = None if key in _OF_CURRENT_FOLDER else self._named_in
         if key not in self._hints or base is None and "~" not in str(setting.value):
             return setting
         value = self._located(key, setting, base)
         is_file = base and key == "code_interpreter.policy" and value.endswith((".yaml", ".yml"))
-        return dataclasses.replace(setting, value=expanded_path(value, base) if is_file else value)
+        return replace(setting, value=expanded_path(value, base) if is_file else value)
 
     def _located(self, key: str, setting: Setting, folder: Path | None) -> Any:
         """Return a value in its field's type: a path, or several, as seen from a folder; None: as it is, but for `~`.
@@ -538,7 +538,7 @@ class Settings:
         for key, setting in self._file(path):
             here = key in _OF_CURRENT_FOLDER
             beside = None if here else self._located(key, setting, path.parent)
-            yield key, setting if here else dataclasses.replace(setting, value=beside, base=path.parent)
+            yield key, setting if here else replace(setting, value=beside, base=path.parent)
 
     def _file(self, path: Path) -> Iterator[tuple[str, Setting]]:
         if self._content(path) is None:
@@ -596,5 +596,5 @@ def _by_key(plain: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield from ((f"{key}.{inner}", one) for inner, one in (value or {}).items()) if of_role else [(key, value)]
 
 
-def _default(one: dataclasses.Field[Any]) -> Any:
-    return one.default if one.default_factory is dataclasses.MISSING else one.default_factory()
+def _default(one: Field[Any]) -> Any:
+    return one.default if one.default_factory is MISSING else one.default_factory()

@@ -212,7 +212,7 @@ def _safe_attributes(element: str, attributes: dict[str, str]) -> list[tuple[str
 
 def _check_value(value: str) -> None:
     """Refuse references to anything outside of the picture, however they are spelled."""
-    targets = [one.partition(")") for one in value.lower().split("url(")[1:]]
+    targets = [part.partition(")") for part in value.lower().split("url(")[1:]]
     own = all(end and _OWN.fullmatch(target.strip().strip("\"'")) for target, end, _ in targets)
     if not own or "\\" in value:
         raise UnsafeSvgError(f"a property refers to something outside of it: {value[:60]}")
@@ -225,7 +225,7 @@ def _check_value(value: str) -> None:
 def _checked_declarations(text: str) -> str:
     """Return those declarations of CSS that belong to the drawing."""
     _check_value(text)
-    found = (one.partition(":") for one in text.split(";"))
+    found = (part.partition(":") for part in text.split(";"))
     return "; ".join(
         f"{name.strip().lower()}: {value.strip()}" for name, _, value in found if name.strip().lower() in _PRESENTATION
     )
@@ -243,7 +243,7 @@ def _scoped(selectors: str, scope: str) -> str:
         >>> _scoped("*, g > path.a, html:hover", "tw-1")
         '.tw-1 *, .tw-1 g > path.a'
     """
-    found = (one.strip() for one in selectors.split(","))
+    found = (part.strip() for part in selectors.split(","))
     kept = (one for one in found if len(one) <= _MOST_SELECTOR_CHARS and _SELECTOR.fullmatch(one))
     return ", ".join(f".{scope} {one}" for one in kept)
 
@@ -252,8 +252,8 @@ def _checked_css(text: str, scope: str) -> str:
     """Return the rules of a style sheet for the picture, each with its declarations that belong to the drawing."""
     head, *commented = text.split("/*")
     *rules, rest = (head + "".join(one.partition("*/")[2] for one in commented)).split("}")
-    if "@" in text or rest.strip() or not all(one.count("{") == 1 for one in rules):
+    if "@" in text or rest.strip() or not all(rule.count("{") == 1 for rule in rules):
         raise UnsafeSvgError("its style sheet is more than plain rules")
-    parts = (one.partition("{") for one in rules)
+    parts = (rule.partition("{") for rule in rules)
     kept = ((_scoped(selectors, scope), _checked_declarations(inner)) for selectors, _, inner in parts)
     return "".join(f"{selectors}{{{inner}}}" for selectors, inner in kept if selectors)

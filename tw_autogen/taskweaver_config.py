@@ -187,7 +187,7 @@ def _values(found: Mapping[str, Any], ours: Mapping[str, str], roles: Sequence[A
         if value in (None, "") and key == "llm.response_format":
             value = "text"
         if key == "session.roles":
-            value = [_ROLE_NAMES.get(str(one), one) for one in roles] or value
+            value = [_ROLE_NAMES.get(str(role), role) for role in roles] or value
         if value not in (None, ""):
             yield Meant(meant, _placed(value, folder), key)
 

@@ -206,12 +206,12 @@ class TrustStore:
             OSError: a record can't be written anew.
         """
         for holder, (_, programs) in list(_HELD.items()):
-            if any(lie_together(writable, one) for one in programs):
+            if any(lie_together(writable, program) for program in programs):
                 _HELD.pop(holder, None)
         for path in sorted(self.folder.glob("*.json")) if self.folder else ():
             try:
                 plain = json.loads(read_regular(path))  # whoever could have written it could end trust by itself
-                known = [str(one) for one in plain.get("programs", ())]
+                known = [str(program) for program in plain.get("programs", ())]
             except (OSError, ValueError, AttributeError, TypeError, RecursionError):
                 continue  # it trusts nothing
             if any(lie_together(writable, one) for one in known):
@@ -449,9 +449,9 @@ def _read_private(path: Path) -> str:
     if os.name == "posix":
         home = home_folder()
         for way in (path.absolute(), path.resolve()):  # who owns a folder decides where its links lead
-            for one in (way, *way.parents):
-                _check_owner(one, strict=one in (way, way.parent))
-                if home is not None and one in (home, home.resolve()):
+            for parent in (way, *way.parents):
+                _check_owner(parent, strict=parent in (way, way.parent))
+                if home is not None and parent in (home, home.resolve()):
                     break
     return read_regular(path).decode("utf-8")
 

@@ -187,7 +187,7 @@ class TrustedFiles:
 
     def _is_new_in(self, path: str) -> bool:
         """Return whether a path lies in one of the folders of which each file of code was hashed."""
-        below = (os.path.dirname(path)[len(one) :] for one in self.folders if lies_in(path, one))
+        below = (os.path.dirname(path)[len(folder) :] for folder in self.folders if lies_in(path, folder))
         return any(f"{os.sep}." not in place for place in below)
 
 
@@ -353,11 +353,11 @@ def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
         compile_sources_of(folder)
         return
     names.update(files.imported)
-    if all(_compared(one) is files for one in names):
+    if all(_compared(name) is files for name in names):
         return
-    for one in names:
-        held = [known for known in _GUARDED.get(one, ()) if known is not files and id(known) in _HOLDERS]
-        _GUARDED[one] = [*held, files]
+    for name in names:
+        held = [known for known in _GUARDED.get(name, ()) if known is not files and id(known) in _HOLDERS]
+        _GUARDED[name] = [*held, files]
     _forget_finders(names)
 
 
@@ -426,7 +426,7 @@ def _compared(folder: str) -> TrustedFiles | None:
 
 def _files_for(names: Collection[str]) -> TrustedFiles | None:
     """Return what a file or folder of these names is compared with: as the innermost folder around it is."""
-    guarded = [folder for folder in tuple(_GUARDED) if any(lies_in(one, folder) for one in names)]
+    guarded = [folder for folder in tuple(_GUARDED) if any(lies_in(name, folder) for name in names)]
     return _compared(max(guarded, key=len, default=""))
 
 
@@ -468,7 +468,7 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
     names = os.path.abspath(entry), os.path.realpath(entry)  # a link in a guarded folder may lead out of it
     files = _files_for(names)
     if files is None:
-        below = [(one, folder) for one in names for folder in tuple(_NAMED) if lies_in(one, folder)]
+        below = [(name, folder) for name in names for folder in tuple(_NAMED) if lies_in(name, folder)]
         if not os.path.isdir(entry) or not any(not _is_installed(one, folder) for one, folder in below):
             raise ImportError("no folder of which modules are compared", path=entry)
         extensions, sources, compiled = kinds
@@ -484,7 +484,7 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
 def _is_installed(path: str, folder: str) -> bool:
     """Return whether a path lies with installed packages that this process imports from, themselves in a folder."""
     places = (os.path.abspath(one) for one in sys.path if one.endswith("-packages"))
-    return any(lies_in(path, one) and lies_in(one, folder) for one in places)
+    return any(lies_in(path, place) and lies_in(place, folder) for place in places)
 
 
 def _digest(path: Path, left_bytes: int) -> tuple[str, int]:

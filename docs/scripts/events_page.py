@@ -24,12 +24,12 @@ def _first_sentence(kind: type[events.Event]) -> str:
 
 def page() -> str:
     """Return the page's text."""
-    kinds = [one for one in events.Event.__subclasses__() if one.__module__ == events.__name__]
+    kinds = [subclass for subclass in events.Event.__subclasses__() if subclass.__module__ == events.__name__]
     rows = (f"| [`{kind.__name__}`](#{kind.__name__.lower()}) | {_first_sentence(kind)} |\n" for kind in kinds)
     parts = [_HEAD, f"| event | |\n|---|---|\n{''.join(rows)}"]
     for kind in kinds:
         about = " ".join((inspect.getdoc(kind) or "").split())
-        fields = "".join(f"| `{one.name}` | `{one.type}` |\n" for one in dataclasses.fields(kind))
+        fields = "".join(f"| `{field.name}` | `{field.type}` |\n" for field in dataclasses.fields(kind))
         fields = fields.replace(" | None`", "`, or null")
         parts.append(f"## {kind.__name__}\n\n{about}\n\n| field | type |\n|---|---|\n{fields}")
     return "\n".join(parts)

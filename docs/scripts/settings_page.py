@@ -79,7 +79,7 @@ def _of_role(folder: Path) -> Iterator[ast.ClassDef]:
     if plain and not found:
         (role,) = [one for one in tree.body if isinstance(one, ast.ClassDef)]
         doc = docstring_parser.parse(ast.get_docstring(role) or "")
-        (said,) = [one.description for one in doc.params if one.arg_name == "settings"]
+        (said,) = [param.description for param in doc.params if param.arg_name == "settings"]
         lines = "".join(f"    {key}: {type(value).__name__} = {value!r}\n" for key, value in plain.items())
         text = f"class Plain:\n    {said!r}\n{lines}"
         found = [one for one in ast.parse(text).body if isinstance(one, ast.ClassDef)]
@@ -96,11 +96,11 @@ def _section(prefix: str, kind: ast.ClassDef, loaded: type | None = None, *, lev
         level: Of the heading.
     """
     metadata: Mapping[str, Mapping[str, Any]] = (
-        {one.name: one.metadata for one in dataclasses.fields(loaded)} if loaded else {}
+        {field.name: field.metadata for field in dataclasses.fields(loaded)} if loaded else {}
     )
     hints = get_type_hints(loaded) if loaded else {}
     doc = docstring_parser.parse(ast.get_docstring(kind) or "", style=docstring_parser.DocstringStyle.GOOGLE)
-    meaning = {one.arg_name: " ".join((one.description or "").split()) for one in doc.params}
+    meaning = {param.arg_name: " ".join((param.description or "").split()) for param in doc.params}
     lines = [f"{level} {prefix}", ""]
     if doc.short_description:
         lines += [" ".join(f"{doc.short_description} {doc.long_description or ''}".split()), ""]
@@ -119,7 +119,7 @@ def _section(prefix: str, kind: ast.ClassDef, loaded: type | None = None, *, lev
 
 def _metadata(value: ast.expr | None) -> Mapping[str, Any]:
     """Return the metadata of a role's field as it is written; what says nothing of folders counts by path."""
-    given = {one.arg: one.value for one in value.keywords} if isinstance(value, ast.Call) else {}
+    given = {keyword.arg: keyword.value for keyword in value.keywords} if isinstance(value, ast.Call) else {}
     said = ast.literal_eval(given["metadata"]) if "metadata" in given else {}
     return {"folder": "named", **said}
 
@@ -134,7 +134,7 @@ def _type(written: ast.expr, hint: Any) -> str:
 def _default(value: ast.expr | None) -> str:
     """Return a field's default as it is written in the source; `required` without one."""
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "field":
-        given = {one.arg: one.value for one in value.keywords}
+        given = {keyword.arg: keyword.value for keyword in value.keywords}
         if "default_factory" in given:
             return "empty"
         value = given.get("default")

@@ -42,7 +42,7 @@ LABELS = [
 
 
 def lines(items):
-    return "".join(json.dumps(one) + "\n" for one in items)
+    return "".join(json.dumps(item) + "\n" for item in items)
 
 
 @pytest.fixture

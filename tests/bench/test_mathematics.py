@@ -12,7 +12,7 @@ from tw_autogen.errors import ScenarioError
 def test_problems_in_folders_become_tasks_and_the_training_half_stays_out(mathematics):
     tasks = read_math(mathematics)
 
-    assert [one.id for one in tasks] == ["algebra/1", "number_theory/2"]
+    assert [task.id for task in tasks] == ["algebra/1", "number_theory/2"]
     assert tasks[0].groups == {"level": ("5",), "subject": ("Algebra",)}
     assert tasks[0].request.startswith("Half of a pie")
     assert "boxed{...}" in tasks[0].request

@@ -29,7 +29,7 @@ class Knowing:
     def complete(self, messages, **kwargs):
         text = str(messages[-1]["content"])
         if text.startswith("This has not gone to the User yet"):  # no code has run: it is asked to think again
-            text = next(str(one["content"]) for one in messages[1:] if "From: User" in str(one["content"]))
+            text = next(str(message["content"]) for message in messages[1:] if "From: User" in str(message["content"]))
         else:
             self.asked.append(text)
         found = next((said for about, said in self.replies.items() if about in text), UNREADABLE)

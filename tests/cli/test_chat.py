@@ -604,9 +604,9 @@ def test_saving_in_the_users_folder_is_granted_for_good_in_a_running_chat(chat, 
         screen.wait_for(">")
         screen.type("/exit\n")
         assert process.wait(SECONDS) == 0
-        told = [one["messages"][-1]["content"] for one in server.requests]
+        told = [request["messages"][-1]["content"] for request in server.requests]
 
-    assert sorted(one.name for one in place.iterdir() if one.suffix) == ["a.csv", "b.csv"]
+    assert sorted(path.name for path in place.iterdir() if path.suffix) == ["a.csv", "b.csv"]
     allowed = f"The User allows files to be saved in {place}"
     assert "but not write there" in told[0]
     assert allowed not in told[0]
@@ -718,7 +718,7 @@ def test_a_session_that_can_not_be_gone_on_with_leaves_the_one_before_with_its_v
     for name, words in (("nosuch", "nosuch: no session"), (before, f"{before} is the session that you are in")):
         talk._command("/resume", name)
 
-        assert (talk._session.id, [one.name for one in talk._session.code_variables()]) == (before, ["lock"])
+        assert (talk._session.id, [variable.name for variable in talk._session.code_variables()]) == (before, ["lock"])
         assert words in talk.said[-1]
 
 

@@ -80,7 +80,7 @@ def test_what_code_of_another_process_puts_in_the_way_is_not_followed(command, e
 
     assert demo.returncode == 2
     assert f"tw-demo: {folder} is a link, which code may have made; name the folder that it leads to" in said
-    assert [one.read_text() for one in private.iterdir()] == ["precious"] * 4
+    assert [path.read_text() for path in private.iterdir()] == ["precious"] * 4
 
 
 def run_all(made, folder):

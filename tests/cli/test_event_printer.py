@@ -379,7 +379,7 @@ def test_a_call_that_was_stopped_counts_as_one_without_an_answer(tmp_path):
 def test_a_terminal_shows_a_printed_table_in_columns():
     table = "        Symbol  Price\n0         MSFT   1.50\n1         AAPL  20.00"
     kinds = {AttachmentType.execution_status: "SUCCESS", AttachmentType.execution_result: table}
-    worked = Post("CodeInterpreter", "Planner", "It ran.", tuple(Attachment(*one) for one in kinds.items()))
+    worked = Post("CodeInterpreter", "Planner", "It ran.", tuple(Attachment(*item) for item in kinds.items()))
     file = io.StringIO()
     show = EventPrinter(Console(file=file, width=60, force_terminal=True, color_system=None))
     show(RoundOpened("r", "q", []))

@@ -92,7 +92,7 @@ READ_BY_PATH = {  # what a command names, and what lies beside it; all else has 
     "-p sum the file a.csv": HERE,
     "-p once more a.csv -c --out saved": HERE,
     "plugins new --from functions.py:add": {*HERE, *NAMED, ("read", "__pycache__/functions.cpython-311.pyc")},
-    "plugins check ./plugins": {*NAMED, *(("os.scandir", f"plugins{one}") for one in EXAMPLES)},
+    "plugins check ./plugins": {*NAMED, *(("os.scandir", f"plugins{example}") for example in EXAMPLES)},
 }
 
 
@@ -108,8 +108,8 @@ def noted(tmp_path_factory):
     (folder / "docs" / "rules.md").write_text("Goods can be sent back for 30 days.\n")
     found = {}
     for words, replies in COMMANDS:
-        kept = sorted((folder / ".tw" / "sessions").glob("session-*"), key=lambda one: one.stat().st_mtime)
-        args = [kept[0].name if one == SESSION else one for one in words]
+        kept = sorted((folder / ".tw" / "sessions").glob("session-*"), key=lambda path: path.stat().st_mtime)
+        args = [kept[0].name if word == SESSION else word for word in words]
         found[" ".join(words)] = _noted(args, replies, folder, home)
     return found
 
@@ -128,7 +128,7 @@ def _noted(args, replies, folder, home, program="from tw_autogen.cli import main
             cwd=folder, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
     assert ran.returncode == 0, f"{args}: {ran.stdout}\n{ran.stderr}"
-    return [tuple(one) for one in json.loads(results.read_text())]
+    return [tuple(load) for load in json.loads(results.read_text())]
 
 
 @pytest.mark.parametrize("command", [" ".join(words) for words, _ in COMMANDS])

@@ -80,7 +80,7 @@ def test_a_file_that_was_copied_to_the_user_is_copied_again_when_a_later_session
 
     ran = run("-c", "-p", "make it red", *out, replies=drawn("red"))
 
-    held = {one.name: one.read_text() for one in place.glob("*.svg")}
+    held = {path.name: path.read_text() for path in place.glob("*.svg")}
     assert "saved" in ran.stderr
     kept = {"chart.svg": "mine", "chart (2).svg": "<svg>red</svg>"}
     assert held == (kept if users == "changed" else {"chart.svg": "<svg>red</svg>"})
@@ -150,7 +150,9 @@ def test_a_chat_that_was_killed_in_a_request_is_gone_on_with(chat, command, envi
 def test_a_request_that_was_cut_off_is_asked_about_once(chat, asked, tmp_path):  # noqa: F811
     journal = tmp_path / ".tw" / "sessions" / asked / "events.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join(one for one in lines if b'"RoundClosed"' not in one and b"SessionClosed" not in one))
+    journal.write_bytes(
+        b"".join(line for line in lines if b'"RoundClosed"' not in line and b"SessionClosed" not in line)
+    )
     with replay_server([plans("Nothing.", to="User")]) as server:
         screen, process = chat(server, "-c")
         screen.wait_for("Go on with it? [y/N]")
@@ -288,8 +290,8 @@ def test_cells_that_run_again_find_files_that_they_list_and_their_files_go_where
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    for one in (tmp_path, *tmp_path.parents[:2]):
-        one.chmod(one.stat().st_mode | 0o055)
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(parent.stat().st_mode | 0o055)
     for folder, values in {"old": "12", "new": "345"}.items():
         (here / folder).mkdir()
         for value in values:
@@ -326,7 +328,7 @@ def test_what_code_alone_has_named_is_not_brought_when_its_cells_run_again(asked
     ran = CliRunner().invoke(main, ["rerun", session.id])
 
     assert (ran.exit_code, ran.stdout) == (0, "cell 1: same\n"), ran.stderr
-    assert not [one for one in tmp_path.rglob("*") if one.is_file() and b"canary" in one.read_bytes()]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"canary" in path.read_bytes()]
 
 
 def test_cells_that_run_again_have_what_failed_cells_had_changed_and_what_is_left_out_is_said(asked):

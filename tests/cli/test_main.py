@@ -183,7 +183,7 @@ def test_no_option_takes_a_path_in_another_way():
             context = click.Context(command)
             for name in command.list_commands(context):
                 yield from paths(command.get_command(context, name))
-        yield from (one for one in command.params if isinstance(one.type, click.Path))
+        yield from (param for param in command.params if isinstance(param.type, click.Path))
 
     found = list(paths(main))
     assert len(found) > 10
@@ -202,8 +202,8 @@ def options_without_help(group):
         found = group.get_command(context, name)
         if isinstance(found, click.Group):
             yield from options_without_help(found)
-        options = (one for one in found.params if isinstance(one, click.Option))
-        yield from (f"{name} {one.opts[-1]}" for one in options if not one.help)
+        options = (param for param in found.params if isinstance(param, click.Option))
+        yield from (f"{name} {option.opts[-1]}" for option in options if not option.help)
 
 
 def test_every_option_of_every_subcommand_has_a_help():

@@ -57,10 +57,10 @@ def text(result):
 def kernels(workspace):
     """Give the processes that work in this workspace."""
     found = []
-    for one in Path("/proc").glob("[0-9]*"):
+    for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if str(workspace) in os.readlink(one / "cwd") or str(workspace) in (one / "cmdline").read_text():
-                found.append(one.name)
+            if str(workspace) in os.readlink(path / "cwd") or str(workspace) in (path / "cmdline").read_text():
+                found.append(path.name)
     return found
 
 
@@ -71,7 +71,7 @@ def test_a_client_asks_runs_code_lists_variables_and_fetches_files(talk, tmp_pat
     replies = [plans("add up", then="User"), codes(code), plans("draw", then="User"), codes(CHART)]
 
     async def conversation(client, call):
-        assert sorted(one.name for one in (await client.list_tools()).tools) == [
+        assert sorted(tool.name for tool in (await client.list_tools()).tools) == [
             *("artifact", "ask", "run_code", "variables"),
         ]
         assert text(await call("variables")) == "There are none yet."
@@ -86,7 +86,7 @@ def test_a_client_asks_runs_code_lists_variables_and_fetches_files(talk, tmp_pat
         assert {one["name"]: one["type"] for one in listed} == {"df": "DataFrame", "more": "Series"}
 
         made = await call("ask", request="Draw.")
-        assert [one["name"] for one in made.structured_content["artifacts"]] == ["all.csv", "dot.png"]
+        assert [artifact["name"] for artifact in made.structured_content["artifacts"]] == ["all.csv", "dot.png"]
         assert "Files (the tool `artifact` gives what is in them):\n- all.csv" in text(made)
         picture = (await call("artifact", name="dot.png")).content[0]
         wrong = {

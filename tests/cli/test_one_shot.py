@@ -120,7 +120,7 @@ def test_json_is_one_object_with_all_that_happened(ask):
     assert (ran.returncode, ran.stderr) == (0, "")
     assert (said["schema_version"], said["status"], said["answer"], said["error"]) == (1, "done", "It is 42.", None)
     assert said["session_id"].startswith("session-")
-    assert [one["name"] for one in said["artifacts"]] == ["a.txt"]
+    assert [artifact["name"] for artifact in said["artifacts"]] == ["a.txt"]
     (cell,) = said["code_cells"]
     assert (cell["cell"], cell["ok"], cell["stdout"], cell["result"]) == (1, True, "hi\n", "42")
     assert said["usage"]["calls"] == 3
@@ -183,7 +183,7 @@ def test_numbers_of_an_answer_that_nobody_printed_are_named(ask, answer, named):
     ran = ask(replies, "-p", "sum?", "--output-format", "json")
 
     warnings = json.loads(ran.stdout)["warnings"]
-    assert (ran.returncode, [named in one for one in warnings]) == (0, [True] if named else []), warnings
+    assert (ran.returncode, [named in warning for warning in warnings]) == (0, [True] if named else []), warnings
     assert ("! not found in what code printed" in ran.stderr) is bool(named)
 
 
@@ -511,7 +511,7 @@ def test_a_role_that_raises_is_told_in_a_line_and_the_planner_goes_on(ask, tmp_p
     assert (ran.returncode, ran.stdout) == (0, "It is broken.\n")
     told = " ".join(ran.stderr.split())
     assert told.count("the role Broken failed: KeyError: 'oops'") == 1
-    (said,) = [one for one in caplog.records if one.levelname == "WARNING"]
+    (said,) = [record for record in caplog.records if record.levelname == "WARNING"]
     assert said.getMessage().endswith("broken.py:6)")
     assert said.exc_info is None
     assert "Traceback" not in ran.stderr
@@ -529,7 +529,7 @@ def test_files_that_the_question_names_land_in_the_current_folder_and_json_says_
     )  # fmt: skip
 
     said = json.loads(ran.stdout)
-    found = {one["name"]: one["saved_as"] for one in said["artifacts"]}
+    found = {artifact["name"]: artifact["saved_as"] for artifact in said["artifacts"]}
     obeyed = "not saved: conftest.py: programs run or obey files of this name, so it is not copied"
     assert said["warnings"] == [obeyed]
     assert found == {
@@ -539,7 +539,7 @@ def test_files_that_the_question_names_land_in_the_current_folder_and_json_says_
     other, unsaved = ran.stderr.splitlines()
     assert other == "saved odd (2).csv: there is another odd.csv"  # the answer names the other one
     assert unsaved.startswith(f"✗ {obeyed}; it is ")
-    names = {one.name for one in tmp_path.iterdir() if not one.name.startswith(".")}
+    names = {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")}
     assert names == {"sales.csv", "odd.csv", "odd (2).csv", "chart.png"}
     assert (tmp_path / "odd.csv").read_text() == "mine"
     assert f"copied to {tmp_path} with the answer" in ran.requests[0]["messages"][-1]["content"]
@@ -562,7 +562,7 @@ def test_out_takes_all_files_of_an_answer(ask, tmp_path):
     ran = ask(replies, "-p", "save as a.csv", "--out", "results")
 
     assert ran.returncode == 0, ran.stderr
-    assert sorted(one.name for one in (tmp_path / "results").iterdir()) == ["a.csv", "b.py"]
+    assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["a.csv", "b.py"]
     assert not (tmp_path / "a.csv").exists()
     assert "saved results/a.csv\n" in ran.stderr
 

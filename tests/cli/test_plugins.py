@@ -50,7 +50,7 @@ def test_list_names_shipped_project_and_given_ones_with_where_they_run(run, tmp_
     )
 
     plain = json.loads(run("plugins", "list", "--json", "-C", "project", "mine.py").stdout)
-    found = {one["name"]: one for one in plain["plugins"]}
+    found = {plugin["name"]: plugin for plugin in plain["plugins"]}
 
     assert plain["schema_version"] == 1
     said = [(name, one["origin"], one["runs_in"], one["enabled"]) for name, one in found.items()]
@@ -154,7 +154,10 @@ def test_each_flaw_is_named_with_file_what_and_what_to_do(run, project):
 
     assert ran.exit_code == 1
     assert (plain["ok"], plain["tests"]) == (False, {"passed": 0, "failed": 2})
-    assert [(one["level"], one["path"].rpartition("project/")[2], one["what"][:44]) for one in plain["findings"]] == [
+    assert [
+        (finding["level"], finding["path"].rpartition("project/")[2], finding["what"][:44])
+        for finding in plain["findings"]
+    ] == [
         ("error", "plugins/held.py", "held imports no_such, which is not installed"),
         ("error", "plugins/held.yaml", "configurations: api_key holds a secret, and "),
         ("warning", "plugins/twice.py", "asleep: two failed in the kernel: AssertionE"),
@@ -162,7 +165,7 @@ def test_each_flaw_is_named_with_file_what_and_what_to_do(run, project):
         ("error", "examples/planner_examples/one.yaml", "missing key 'rounds'"),
         ("warning", "taskweaver_config.json", "these keys mean nothing here: tracing.enable"),
     ]
-    assert all(one["remedy"] for one in plain["findings"])
+    assert all(finding["remedy"] for finding in plain["findings"])
     assert "a1b2c3d4e5" not in ran.stdout
     text = run("plugins", "check", "-C", "project").stdout
     assert re.search(r"plugins/held\.py:1: held imports no_such.*\n  pip install what brings no_such", text)

@@ -49,7 +49,7 @@ def greets(words):
 
 
 def record(tw, *replies):
-    with replay_server([greets(one) for one in replies]) as server:
+    with replay_server([greets(reply) for reply in replies]) as server:
         return tw("record", "./greeting", "--base-url", server.base_url)
 
 

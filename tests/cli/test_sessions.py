@@ -239,10 +239,10 @@ def test_sessions_that_begin_at_once_know_the_gitignore_as_their_own(tmp_path, c
             ignore_in_git(tmp_path / str(number) / ".tw" / "sessions", distrusted=True)
 
     threads = [threading.Thread(target=ignore) for _ in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
     assert {(tmp_path / str(number) / ".tw" / ".gitignore").read_text() for number in range(400)} == {"*\n"}
     assert caplog.text == ""
@@ -258,10 +258,10 @@ def test_programs_that_remove_old_sessions_at_once_do_so_without_a_complaint(ses
         found.append(prune_sessions(workspace, 30.0))
 
     threads = [threading.Thread(target=prune) for _ in range(3)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
     assert [problems for _, problems in found] == [[], [], []]
     assert sum(len(gone) for gone, _ in found) == 60

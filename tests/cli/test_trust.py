@@ -226,10 +226,10 @@ def test_trust_is_said_by_a_flag_and_not_remembered(run, here):
     pytest.importorskip("mcp", reason="needs the extra `mcp`")
     ran = run("-p", "hello", "--trust", "--model", "m")
 
-    assert "mcp" in [one.name for one in here[1].iterdir()], ran.stderr
+    assert "mcp" in [path.name for path in here[1].iterdir()], ran.stderr
     assert "not trusted" not in ran.stderr
-    for one in here[1].iterdir():
-        one.unlink()
+    for path in here[1].iterdir():
+        path.unlink()
     assert "(not trusted)" in run("-p", "hello", "--base-url", "http://127.0.0.1:9/v1").stderr
     assert list(here[1].iterdir()) == []
 

@@ -49,7 +49,7 @@ def cells_of(package: str) -> Iterator[tuple[str, str]]:
                     examples = parser.get_examples(node.value)
                 except ValueError:  # no doctest: a prompt inside of other text
                     continue
-                cell = "".join(one.source for one in examples)
+                cell = "".join(example.source for example in examples)
                 if cell.strip():
                     yield f"{path.relative_to(root.parent)}:{node.lineno}", cell
 

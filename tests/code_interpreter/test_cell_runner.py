@@ -54,7 +54,7 @@ class Host:
 
     @property
     def called(self):
-        return [(one.function, one.error) for one in self.events if isinstance(one, HostCalled)]
+        return [(event.function, event.error) for event in self.events if isinstance(event, HostCalled)]
 
 
 def plugin(function, name, **limits):
@@ -140,7 +140,7 @@ def test_the_time_that_a_person_takes_is_not_the_calls(tmp_path):
     host.run(lambda call: count(call["pay"], 2))
 
     assert [error for _, error in host.called] == ["", ""]
-    assert [one.seconds < 0.5 for one in host.events if isinstance(one, HostCalled)] == [True, True]
+    assert [event.seconds < 0.5 for event in host.events if isinstance(event, HostCalled)] == [True, True]
 
 
 def test_files_and_logs_of_calls_side_by_side_belong_each_to_its_call_and_none_is_lost(tmp_path):
@@ -160,13 +160,15 @@ def test_files_and_logs_of_calls_side_by_side_belong_each_to_its_call_and_none_i
 
     def side_by_side(call):
         threads = [Caller(call["save"], number) for number in range(4)]
-        for one in threads:
-            one.join(SECONDS)
+        for thread in threads:
+            thread.join(SECONDS)
 
     ran = host.run(side_by_side)
 
-    assert sorted(one.name for one in ran.artifacts) == sorted(f"{n}.{part}" for n in range(4) for part in range(25))
-    assert all(one.path.read_text(encoding="utf-8") == one.name for one in ran.artifacts)
+    assert sorted(artifact.name for artifact in ran.artifacts) == sorted(
+        f"{n}.{part}" for n in range(4) for part in range(25)
+    )
+    assert all(artifact.path.read_text(encoding="utf-8") == artifact.name for artifact in ran.artifacts)
     assert sorted(log.message[0] for log in ran.logs) == list("0123")
     assert len({log.message.split()[-1] for log in ran.logs}) == 4
 
@@ -225,9 +227,9 @@ def test_a_call_that_hangs_keeps_back_nothing_of_the_others_and_what_it_brings_l
     second = host.run(finish, round="r2")
 
     assert (first.logs, second.logs) == ((Log("info", "save", "first"),), (Log("info", "save", "second"),))
-    assert [one.name for one in first.artifacts] == ["first"]
-    assert "second" in [one.name for one in second.artifacts]
-    assert "late" not in [one.name for one in second.artifacts]
+    assert [artifact.name for artifact in first.artifacts] == ["first"]
+    assert "second" in [artifact.name for artifact in second.artifacts]
+    assert "late" not in [artifact.name for artifact in second.artifacts]
     assert [name for name, _ in told] == ["save", "save"]
     assert "given up after" in told[-1][1]
     assert host.called[2:] == [("save", "")]
@@ -264,9 +266,9 @@ def test_the_model_is_asked_by_one_call_at_a_time_and_by_none_whose_cell_is_over
         left.append(Caller(call["ask"], True))
         callers = [Caller(call["ask"]) for _ in range(3)]
         began.wait(SECONDS)
-        for one in callers:
-            one.join(SECONDS)
-        return [one.came for one in callers]
+        for caller in callers:
+            caller.join(SECONDS)
+        return [caller.came for caller in callers]
 
     ran = host.run(side_by_side)
     gate.set()
@@ -382,7 +384,7 @@ def test_a_plugin_whose_close_fails_keeps_neither_the_next_one_nor_the_kernel_op
     with pytest.raises(RuntimeError, match="is gone"):
         role.close()
 
-    assert sorted(one.name for one in tmp_path.glob("*.closed")) == ["one.closed", "two.closed"]
+    assert sorted(path.name for path in tmp_path.glob("*.closed")) == ["one.closed", "two.closed"]
     assert closed == ["kernel"]
 
 

@@ -89,7 +89,7 @@ def test_what_a_board_only_named_is_told_in_full_where_a_task_is_shortened(tmp_p
     def reply(messages):
         if messages[0]["content"].startswith("You keep the memory"):
             return "There were totals."
-        asked.append("\n\n".join(str(one["content"]) for one in messages[1:]))
+        asked.append("\n\n".join(str(message["content"]) for message in messages[1:]))
         if len(asked) == 3:
             raise PromptTooLong("too long")
         return codes("print(total)")
@@ -98,9 +98,9 @@ def test_what_a_board_only_named_is_told_in_full_where_a_task_is_shortened(tmp_p
     coder = ScriptedModel([reply] * 5)
     interpreter = CodeInterpreter(coder, FakeKernel([Execution(True, stdout="6\n" + "x" * 9000)] * 3))
     with coder, planner, Session([Planner(planner, [interpreter]), interpreter], folder=tmp_path) as session:
-        for one in requests:
-            session.ask(one)
+        for request in requests:
+            session.ask(request)
 
     parts = requests[-1].split("\n\n")
     assert "There were totals." in asked[-1]
-    assert [asked[-1].count(one) for one in parts] == [1] * len(parts)
+    assert [asked[-1].count(part) for part in parts] == [1] * len(parts)

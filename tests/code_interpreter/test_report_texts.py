@@ -134,7 +134,7 @@ def test_of_too_many_files_none_counts_as_new_that_may_have_been_there_before(tm
     (tmp_path / "new.csv").touch()
     (tmp_path / "sub" / "0001.csv").write_text("changed")
 
-    assert [one.name for one in new_files(before, snapshot(tmp_path), set())] == ["new.csv", "0001.csv"]
+    assert [file.name for file in new_files(before, snapshot(tmp_path), set())] == ["new.csv", "0001.csv"]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_of_too_many_files_none_counts_as_new_that_may_have_been_there_before(tm
     ],
 )
 def test_names_of_artifacts_are_bounded_and_a_list_of_them_says_how_many_it_leaves_out(tmp_path, names, count):
-    found = with_short_names([Artifact(one.rpartition("/")[2], "df", tmp_path / one) for one in names], tmp_path)
+    found = with_short_names([Artifact(name.rpartition("/")[2], "df", tmp_path / name) for name in names], tmp_path)
 
     line, listed = files_line(found, tmp_path), Artifact.list_markdown(found)
     assert len(found) == count
@@ -213,7 +213,7 @@ def test_files_of_a_task_are_those_that_are_there_as_they_were_described_last(tm
 def test_files_of_a_task_that_ends_in_words_or_refused_code_are_not_lost(work, last, tmp_path):
     work.record_files([_made(tmp_path / "a.csv")])
 
-    (files,) = [one for one in work.attachments(1000) if one.type == "artifact_paths"]
+    (files,) = [attachment for attachment in work.attachments(1000) if attachment.type == "artifact_paths"]
     assert [one["name"] for one in files.extra] == ["a.csv"]
     assert work.message(1000, "User").splitlines()[-1] == last
 

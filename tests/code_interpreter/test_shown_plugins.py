@@ -53,7 +53,7 @@ class Run:
 
     @property
     def choices(self):
-        return [one for one in self.events if isinstance(one, PluginsSelected)]
+        return [event for event in self.events if isinstance(event, PluginsSelected)]
 
     def said(self, call):
         return self.model.calls[call][-1]["content"]
@@ -241,7 +241,7 @@ def test_a_ranker_of_ones_own_chooses_and_is_prepared_when_the_pool_is_made(tmp_
         session.ask("anything")
 
     assert ranker.prepared == len(MANY)
-    assert [one.selected for one in events if isinstance(one, PluginsSelected)] == [["merge_sensor"]]
+    assert [event.selected for event in events if isinstance(event, PluginsSelected)] == [["merge_sensor"]]
 
 
 def test_a_server_for_embeddings_that_is_not_there_shows_before_any_request(tmp_path):

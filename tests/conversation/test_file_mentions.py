@@ -122,7 +122,7 @@ def test_names_that_stand_at_each_place_of_a_text_are_looked_for_in_linear_time(
     began = cpu_seconds()
 
     assert len(mentioned(names, text)) == found
-    assert sum(is_mentioned(one, text) for one in names) == found
+    assert sum(is_mentioned(name, text) for name in names) == found
     assert cpu_seconds() - began < 4
 
 

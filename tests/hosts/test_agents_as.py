@@ -56,7 +56,7 @@ def test_code_asks_an_agent(agent, served, run):
 
     assert "Printed:\nIt is legal." in report
     assert served.requests[0]["messages"][-1]["content"] == "is it legal?"
-    assert [(one.function, one.ok) for one in events if isinstance(one, HostCalled)] == [("legal_expert", True)]
+    assert [(event.function, event.ok) for event in events if isinstance(event, HostCalled)] == [("legal_expert", True)]
 
 
 def test_what_an_asked_agent_spends_counts_towards_the_limits_of_who_asks(agent, served, tmp_path):
@@ -92,7 +92,7 @@ def test_what_an_agent_spends_that_is_asked_several_times_at_once_is_counted_onc
             "print([one.result() for one in [lawyer.submit('?') for _ in range(4)]])", [agent_plugin(lawyer)]
         )
 
-    spent = next(one.spent for one in events if isinstance(one, RoundClosed))
+    spent = next(event.spent for event in events if isinstance(event, RoundClosed))
     assert spent["dollars"] == pytest.approx(4 * (1 + 2 * 0.1))
     assert spent["calls"] == 3 + 4
 
@@ -119,7 +119,7 @@ def test_what_code_writes_to_an_agent_moves_no_terminal(agent, served, run, caps
     ask = r"lawyer('\x1b[2Jis it\u202e\x9b31m\n\tlegal?')"
     run(f"{ask}; {ask}", [agent_plugin(lawyer, remember=True)])
 
-    assert [one["content"] for one in served.requests[1]["messages"] if one["role"] == "user"] == [
+    assert [message["content"] for message in served.requests[1]["messages"] if message["role"] == "user"] == [
         "\\x1b[2Jis it\\u202e\\x9b31m\n\tlegal?"
     ] * 2
     assert not set("\x1b[2J\u202e\x9b") & {"\u202e", "\x9b"} & set(capsys.readouterr().out)
@@ -220,7 +220,7 @@ def test_of_a_code_executors_folder_only_what_was_made_for_the_question_comes_ba
         ) as worker:
             agent().initiate_chat(worker, message="do it", **QUIET)
 
-    brought = {one.name for one in tmp_path.glob("session-*/files/*") if not one.name.startswith(".")}
+    brought = {path.name for path in tmp_path.glob("session-*/files/*") if not path.name.startswith(".")}
     assert brought == {"changed.csv", "new.csv"}
 
 
@@ -334,7 +334,7 @@ def test_every_session_has_a_conversation_of_its_own_with_the_agent(agent, serve
         for name in ("ann", "bob"):
             agent(name).initiate_chat(worker, message="is it legal?", **QUIET)
 
-    assert [len(one["messages"]) for one in served.requests] == [2, 2]
+    assert [len(request["messages"]) for request in served.requests] == [2, 2]
 
 
 # Meshes.
@@ -403,10 +403,10 @@ def test_one_agent_serves_two_at_once(agent, tmp_path):
             threading.Thread(target=person.initiate_chat, args=(one,), kwargs={"message": "go", **QUIET})
             for person, one in zip(people, both, strict=True)
         ]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join(90)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(90)
         seen = [one.session(person).rounds[0].posts[2].message for person, one in zip(people, both, strict=True)]
 
     assert ["seen 0" in seen[0], "seen 1" in seen[1]] == [True, True]

@@ -169,7 +169,7 @@ def test_what_waits_for_a_person_ends_when_the_task_is_cancelled(agent, tmp_path
 
             def ask(words, **more):
                 if call == "a_generate_reply":
-                    return worker.a_generate_reply([{"role": "user", "content": one} for one in words], partner)
+                    return worker.a_generate_reply([{"role": "user", "content": word} for word in words], partner)
                 return partner.a_initiate_chat(worker, message=words[-1], **more, **QUIET)
 
             work = asyncio.create_task(ask(["keep"]))

@@ -479,7 +479,7 @@ def test_a_file_is_looked_for_in_the_folder_where_it_was_named_although_the_sess
         else:
             with pytest.raises(ConfigError, match="which was moved"):
                 ask()
-        copies = [one.read_text() for one in tmp_path.rglob("s/*/files/sales.csv")]
+        copies = [path.read_text() for path in tmp_path.rglob("s/*/files/sales.csv")]
 
     assert copies == (["ok"] if instead == "nothing changes" else [])
 

@@ -207,7 +207,7 @@ def oldest_second(count):
 
 
 def without_ends(messages):
-    return [*({**one, "content": one["content"][:10]} for one in messages[:-1]), messages[-1]]
+    return [*({**message, "content": message["content"][:10]} for message in messages[:-1]), messages[-1]]
 
 
 @pytest.mark.parametrize("first", ["", "How can I help?"])
@@ -256,7 +256,14 @@ def test_a_call_of_a_tool_goes_to_who_can_run_it_and_its_result_back(agent, tmp_
         group = autogen.GroupChat([person, planner, lawyer], [], max_round=8, speaker_selection_method=route_by_post)
         person.initiate_chat(autogen.GroupChatManager(group, llm_config=False), message="legal?", silent=True)
 
-    assert [one["name"] for one in group.messages] == ["user", "Planner", "lawyer", "lawyer", "lawyer", "Planner"]
+    assert [message["name"] for message in group.messages] == [
+        "user",
+        "Planner",
+        "lawyer",
+        "lawyer",
+        "lawyer",
+        "Planner",
+    ]
     assert group.messages[-1]["content"].endswith("says paragraph 7")
     assert "None" not in str(model.calls)
 
@@ -287,7 +294,7 @@ def test_a_group_that_chooses_it_twice_goes_on(weaver, agent):
     manager = autogen.GroupChatManager(group, llm_config=False)
     person.initiate_chat(manager, message="x", silent=True)
 
-    assert [one["content"] for one in group.messages] == ["x", "one", "two", "here"]
+    assert [message["content"] for message in group.messages] == ["x", "one", "two", "here"]
     assert heard(worker, manager) == ["x", "Go on."]
 
 
@@ -703,10 +710,10 @@ def test_chats_that_were_at_work_together_are_not_all_kept(agent, tmp_path):
     )  # fmt: skip
     with worker, ThreadPoolExecutor(4) as pool:
         people = [agent(f"u{i}") for i in range(4)]
-        chats = [pool.submit(one.initiate_chat, worker, message="x", **ONE) for one in people]
+        chats = [pool.submit(person.initiate_chat, worker, message="x", **ONE) for person in people]
         for _ in chats:
             begun.acquire(timeout=60)
         assert worker.open_session_count == 4  # what works is not closed
         gate.set()
-        assert [one.result(60).summary for one in chats] == ["Here."] * 4
+        assert [chat.result(60).summary for chat in chats] == ["Here."] * 4
         assert worker.open_session_count == 2

@@ -245,7 +245,7 @@ def test_each_group_has_variables_of_its_own_while_sessions_are_open(served, age
     ) as worker:
         drafts = [talk(worker, [worker], agent(), {"group": number})[1].to_dict() for number in (1, 2)]
 
-    assert [(one["group"], one["draft"]["title"]) for one in drafts] == [(1, "A"), (2, "A")]
+    assert [(draft["group"], draft["draft"]["title"]) for draft in drafts] == [(1, "A"), (2, "A")]
 
 
 def test_a_coder_of_a_shared_session_takes_them_too_and_in_a_chat_of_two_its_own_variables_count(

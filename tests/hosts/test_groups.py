@@ -120,7 +120,7 @@ def test_a_queue_of_chats_carries_its_answer_over(served, agent, tmp_path):  # C
                 [{**how, "message": "what is 6*7?"}, {**how, "message": "and twice that?"}]
             )
 
-        assert [one.summary for one in results] == ["It is 42.", "Twice is 84."]
+        assert [result.summary for result in results] == ["It is 42.", "Twice is 84."]
         assert "It is 42." in served.requests[1]["messages"][-1]["content"]
 
 

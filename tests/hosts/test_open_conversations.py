@@ -43,7 +43,7 @@ def test_a_conversation_in_which_a_request_begins_while_others_are_closed_keeps_
 
     people = [Partner() for _ in range(3)]
     all_of_them = Conversations(conversation, most_open=1)
-    first, second = (all_of_them.of(one) for one in people[:2])
+    first, second = (all_of_them.of(person) for person in people[:2])
     assert (said(first, "hello"), said(second, "hello")) == ("Fine.", "Fine.")
     session = first.session
 

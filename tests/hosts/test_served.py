@@ -198,7 +198,7 @@ def test_a_client_that_nobody_knows_is_not_told_the_context_ids_of_others(worker
     everything, own, other = (call("ListTasks", **one) for one in ({}, {"contextId": "ann"}, {"contextId": "bob"}))
 
     assert "name the context whose tasks you want" in everything["error"]["message"]
-    assert [one["contextId"] for one in own["result"]["tasks"]] == ["ann"]
+    assert [task["contextId"] for task in own["result"]["tasks"]] == ["ann"]
     assert other["result"]["tasks"] == []
 
 

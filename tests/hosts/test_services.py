@@ -132,8 +132,8 @@ def test_a_round_is_one_trace_with_its_calls(served, agent, tmp_path):  # C41 C3
         agent().initiate_chat(worker, message="what is 6*7?", max_turns=1, silent=True)
 
     spans = exporter.get_finished_spans()
-    assert len([one for one in spans if one.name.startswith("chat")]) == 3
-    assert len({one.context.trace_id for one in spans}) == 1
+    assert len([span for span in spans if span.name.startswith("chat")]) == 3
+    assert len({span.context.trace_id for span in spans}) == 1
 
 
 def test_safeguards_of_the_host_see_inner_calls_and_may_block_them(served, agent, tmp_path):  # C26

@@ -76,7 +76,7 @@ def test_a_chat_that_was_given_is_known_and_the_kernel_said_to_be_fresh(served, 
     ) as worker:
         person.initiate_chat(worker, message="what did I say?", clear_history=False, **QUIET)
 
-        told = [one["content"] for one in served.requests[0]["messages"][1:]]
+        told = [message["content"] for message in served.requests[0]["messages"][1:]]
         assert told[0] == "From: User\nkeep seven"
         assert '"message": "Kept."' in told[1]
         assert told[2].startswith("From: User\nwhat did I say?\n\n(This chat is resumed")
@@ -146,7 +146,7 @@ def test_closing_ends_all_sessions_and_it_may_be_asked_again(served, agent, tmp_
 
 def test_six_chats_at_once_stay_apart(agent, tmp_path):  # C18
     def reply(messages):
-        told = [one["content"] for one in messages]
+        told = [message["content"] for message in messages]
         number = next(word for word in str(told).split() if word.startswith("number-"))[:8]
         if "You are the CodeInterpreter" in told[0]:
             return codes(f"mine = '{number}'\nprint(mine)")
@@ -163,10 +163,10 @@ def test_six_chats_at_once_stay_apart(agent, tmp_path):  # C18
             results[at] = people[at].initiate_chat(worker, message=f"keep number-{at} please", **QUIET).summary
 
         threads = [threading.Thread(target=chat, args=(at,)) for at in range(6)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join(90)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(90)
 
         assert results == {at: f"I kept number-{at}." for at in range(6)}
         for at, person in enumerate(people):
@@ -186,7 +186,7 @@ def test_files_come_with_a_sessions_first_message(served, agent, tmp_path):
         person.initiate_chat(worker, message="and now?", clear_history=False, **QUIET)
 
         assert (worker.session(person).folder / "sales.csv").exists()
-        assert [str(one["messages"]).count("sales.csv: ") for one in served.requests] == [1, 1]
+        assert [str(request["messages"]).count("sales.csv: ") for request in served.requests] == [1, 1]
 
 
 def test_files_may_be_handed_over_with_any_message(served, agent, tmp_path):
@@ -207,7 +207,7 @@ def test_files_may_be_handed_over_with_any_message(served, agent, tmp_path):
         worker.hand_over(person, [tmp_path / "more.csv"])
         person.initiate_chat(worker, message="the host forgets first", **QUIET)
 
-        told = ["more.csv: " in one["messages"][-1]["content"] for one in served.requests]
+        told = ["more.csv: " in request["messages"][-1]["content"] for request in served.requests]
         assert told == [False, True, True, False, True]
 
 

@@ -653,8 +653,8 @@ def test_a_file_of_an_answer_is_not_read_over_a_link_above_the_folder_of_a_kerne
         said, copies = bring_linked(answer, [kernel.folder], ours)
         kernel.close()
 
-    assert "SECRET" not in "".join(one.read_text(encoding="utf-8") for one in ours.iterdir())
-    assert [one.name for one in copies] == ["b.csv"]
+    assert "SECRET" not in "".join(path.read_text(encoding="utf-8") for path in ours.iterdir())
+    assert [copy.name for copy in copies] == ["b.csv"]
     assert said.count(answer.split(")")[0]) == 1
 
 
@@ -682,7 +682,7 @@ def test_files_are_brought_however_an_answer_links_to_them(tmp_path, link, names
 
     said, copies = bring_linked(answer, [ours / "none", theirs], ours)
 
-    assert [one.name for one in copies] == names
+    assert [copy.name for copy in copies] == names
     assert said == (f"See [r]({copies[0].as_uri()})." if copies else answer)
 
 
@@ -726,7 +726,7 @@ def test_an_answers_files_are_copied_once_and_only_as_many_as_fit(tmp_path):
 
     answer, copies = bring_linked("".join(f"[x]({link})" for link in links), [theirs], ours)
 
-    assert [one.name for one in ours.iterdir()] == ["a.csv"]
+    assert [path.name for path in ours.iterdir()] == ["a.csv"]
     assert copies == [ours / "a.csv"]
     ours_link, there = (ours / "a.csv").as_uri(), links[1]
     assert answer == (

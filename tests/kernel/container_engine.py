@@ -46,7 +46,7 @@ def run(words):
     if asked.image not in IMAGES:
         fail(f"Error response from daemon: No such image: {asked.image}")
     for mount in asked.mount:
-        fields = dict(one.split("=", 1) for one in mount.split(","))
+        fields = dict(part.split("=", 1) for part in mount.split(","))
         if fields["type"] != "bind" or not os.path.isdir(fields["source"]) or fields["source"] != fields["target"]:
             fail(f"invalid mount {mount}")
     env = {"PATH": os.path.dirname(sys.executable) + ":/usr/bin:/bin"}
@@ -81,7 +81,7 @@ def main(verb, *words):
     if verb == "inspect":
         print(json.dumps([{"State": {"Running": True, "Pid": found["pid"]}}]))
     elif verb == "kill":
-        (wanted,) = [one.partition("=")[2] for one in options if one.startswith("--signal=")] or ["KILL"]
+        (wanted,) = [option.partition("=")[2] for option in options if option.startswith("--signal=")] or ["KILL"]
         os.kill(found["pid"], signal.Signals[f"SIG{wanted}"])
     elif verb in ("rm", "stop"):
         if verb == "rm" and "--force" not in options:

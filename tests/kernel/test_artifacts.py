@@ -101,7 +101,7 @@ def test_numbers_of_numpy_are_numbers_in_json_and_keys_of_any_type_are_texts(ker
         "ctx.add_artifact('a', 'a.json', 'json', value)\n"
         "ctx.add_artifact('b', 'b.json', 'json', [{day: np.int64(1), ('x', 1): {np.int64(7): float('nan')}, 2: 'y'}])"
     )
-    first, second = (json.loads(one.path.read_text(encoding="utf-8")) for one in run(kernel, code).artifacts)
+    first, second = (json.loads(artifact.path.read_text(encoding="utf-8")) for artifact in run(kernel, code).artifacts)
 
     assert first == {
         "rows": 3, "mean": 1.5, "gap": None, "yes": True, "list": [*range(1500)], "column": [1, 2],
@@ -263,7 +263,7 @@ def test_sessions_of_the_command_line_survive_a_kernel_in_the_same_folder(tmp_pa
         assert len(kernel.get("t")) == 1
 
     assert kept.read_text(encoding="utf-8") == "precious"
-    assert [one.name for one in tmp_path.iterdir()] == [".tw"]
+    assert [path.name for path in tmp_path.iterdir()] == [".tw"]
 
 
 @pytest.mark.skipif(not linux or os.geteuid() != 0, reason="only root has files of several users")
@@ -275,8 +275,8 @@ def test_what_another_user_has_closed_is_neither_removed_nor_read_for_code_that_
         one.write_text("v\n1\n", encoding="utf-8")
     (tmp_path / "open").mkdir(mode=0o755)
     (tmp_path / "open" / "seen.csv").write_text("v\n1\n", encoding="utf-8")
-    for one in (closed, *closed.rglob("*"), top, tmp_path / "open", tmp_path / "open" / "seen.csv"):
-        os.chown(one, 1000, 1000)
+    for path in (closed, *closed.rglob("*"), top, tmp_path / "open", tmp_path / "open" / "seen.csv"):
+        os.chown(path, 1000, 1000)
     for one in (closed, closed / "deep"):
         one.chmod(0o700)
     for one in (closed / "keys.csv", top):
@@ -299,7 +299,7 @@ def test_what_another_user_has_closed_is_neither_removed_nor_read_for_code_that_
                 folder.remove_tree(name)
             assert folder.read_file("open/seen.csv", limit_bytes=10) == b"v\n1\n"
 
-    assert sorted(one.name for one in (tmp_path / name).rglob("*")) == ["deep", "keys.csv", "x"]
+    assert sorted(path.name for path in (tmp_path / name).rglob("*")) == ["deep", "keys.csv", "x"]
     assert (tmp_path / name).stat().st_mode & 0o777 == 0o700
 
 
@@ -311,8 +311,8 @@ def test_a_folder_of_another_user_that_code_may_only_read_stays_as_it_is(tmp_pat
     (theirs / "deep").mkdir(parents=True)
     for one in (theirs / "thesis.txt", theirs / "deep" / "x"):
         one.write_text("v", encoding="utf-8")
-    for one in (theirs, *theirs.rglob("*")):
-        os.chown(one, 1000, 1000)
+    for path in (theirs, *theirs.rglob("*")):
+        os.chown(path, 1000, 1000)
     theirs.chmod(mode)
     with LocalKernel(tmp_path) as kernel:
         assert run(
@@ -329,4 +329,4 @@ def test_a_folder_of_another_user_that_code_may_only_read_stays_as_it_is(tmp_pat
                 with pytest.raises(PermissionError, match="of another user"):
                     change()
 
-    assert sorted(one.name for one in (tmp_path / name).rglob("*")) == ["deep", "thesis.txt", "x"]
+    assert sorted(path.name for path in (tmp_path / name).rglob("*")) == ["deep", "thesis.txt", "x"]

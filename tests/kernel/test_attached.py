@@ -116,14 +116,14 @@ def kernel(user):
 def test_code_and_user_share_variables_and_folder(user, kernel):
     user.run("import pandas as pd\nloads = pd.DataFrame({'x': [1, 2, 3]})")
     assert isinstance(kernel, Kernel)
-    assert [str(one) for one in kernel.variables() if one.name == "loads"] == [
+    assert [str(variable) for variable in kernel.variables() if variable.name == "loads"] == [
         "loads: DataFrame, 3 x 1, columns x: int64"
     ]
 
     ran = kernel.execute("import os\ntotal = int(loads.x.sum())\nprint('said')\nos.getcwd()", seconds=SECONDS)
 
     assert (ran.ok, ran.stdout, ran.result, ran.error) == (True, "said\n", repr(str(user.place)), "")
-    assert "total" in {one.name for one in ran.variables}
+    assert "total" in {variable.name for variable in ran.variables}
     assert user.run("print(total)") == "6\n"
     assert kernel.get("total") == 6
     kernel.put("given", pd.DataFrame({"y": [4.5]}))
@@ -138,7 +138,7 @@ def test_an_error_is_told_as_ipython_tells_it_and_variables_made_before_it_are_t
     assert ran.stdout == "x\n"
     assert "ZeroDivisionError: division by zero" in ran.error
     assert "\x1b" not in ran.error
-    assert "before" in {one.name for one in ran.variables}
+    assert "before" in {variable.name for variable in ran.variables}
 
 
 def test_a_chart_is_saved_in_the_folder_of_the_session(kernel):
@@ -176,7 +176,7 @@ def test_a_cell_of_the_users_is_waited_for_with_a_word_and_not_for_ever(user):
         kernel.interrupt()
         assert user.end(number) == "ok"
         assert kernel.execute("2", seconds=SECONDS).result == "2"
-        assert "never" not in {one.name for one in kernel.variables()}
+        assert "never" not in {variable.name for variable in kernel.variables()}
 
 
 def test_output_of_the_users_cell_is_not_ours(user, kernel):
@@ -472,7 +472,7 @@ def test_a_kernel_that_would_wait_for_itself_is_an_error(user):
 
 def test_what_needs_a_kernel_of_our_own_is_refused(kernel):
     assert "can be undone" in kernel.execute("undone = 1", seconds=SECONDS, undo=True).error
-    assert "undone" not in {one.name for one in kernel.variables()}
+    assert "undone" not in {variable.name for variable in kernel.variables()}
     with pytest.raises(PluginLoadError, match=r"not put into the kernel of a notebook"):
         kernel.load(Loadable("note", "def note(): ..."))
     with pytest.raises(KernelError, match=r"is the user's; restart it there"):
@@ -643,7 +643,7 @@ def test_a_kernel_of_a_jupyter_server_is_attached_to_and_lives_on(server):
         assert re.search("(it was|one that is) restarted", ran.error)
         assert "If it was restarted or ended, its variables are lost." in ran.error
         assert kernel.execute("1 + 1", seconds=SECONDS).result == "2"
-        assert "kept" not in {one.name for one in kernel.variables()}
+        assert "kept" not in {variable.name for variable in kernel.variables()}
     assert [one["id"] for one in call(server, "GET", "kernels")] == [kernel_id]
 
 

@@ -101,7 +101,7 @@ def test_tables_in_a_table_take_of_its_budget(codec, tmp_path, put):
 def test_tables_that_fit_together_cross(codec, tmp_path):
     tables = codec.unpack([a_table(tmp_path, 2) for _ in range(5)])
 
-    assert [len(one) for one in tables] == [2 * MEGA // 8] * 5
+    assert [len(table) for table in tables] == [2 * MEGA // 8] * 5
 
 
 COUNT = 10 * MEGA
@@ -395,7 +395,7 @@ def test_requests_of_calls_that_are_not_done_are_bounded_together(codec, gate, o
         calls = HostCalls(served, codec, lambda: None)
         answers.append(calls.ask(request(number, op=op, args=[[]] * 650_000)))
 
-    assert ["error" in (one or "") for one in answers] == [False] * 4 + [True] * 2
+    assert ["error" in (answer or "") for answer in answers] == [False] * 4 + [True] * 2
     assert "too many calls are not done: with this one their arguments would take more than 256 MB" in answers[-1]
 
 
@@ -416,8 +416,8 @@ def test_calls_side_by_side_share_the_memory_of_their_tables(codec, tmp_path, ga
     gate.set()
     results = [ended(calls, calls.ask(json.dumps({"id": 9, "op": "result", "ticket": one}))) for one in range(6)]
 
-    assert sum("error" not in one for one in results) == 1
-    assert sum("what host calls at work hold" in one for one in results) == 5
+    assert sum("error" not in result for result in results) == 1
+    assert sum("what host calls at work hold" in result for result in results) == 5
     later = HostCalls(served, codec, lambda: None)
     assert "error" not in ended(later, later.ask(request(1, args=[a_table(tmp_path, 8)])))
 

@@ -134,7 +134,7 @@ def test_a_syntax_error_is_told_with_its_line(kernel):
 
 def test_variables_are_told_with_type_and_shape(run):
     execution = run("import pandas as pd\nframe = pd.DataFrame({'a': [1, 2], 'b': [1.5, None]})\ncount = 3")
-    told = [str(one) for one in execution.variables]
+    told = [str(variable) for variable in execution.variables]
 
     assert "frame: DataFrame, 2 x 2, columns a: int64, b: float64 (1 missing)" in told
     assert "count: int, 3" in told
@@ -145,14 +145,14 @@ def test_what_is_only_imported_is_not_told_as_a_variable(run):
     imports = "from decimal import Decimal\nfrom textwrap import dedent\nfrom math import sqrt\n"
     execution = run(f"{imports}def half(x):\n    return x / 2\nclass Own: ...")
 
-    assert {"half", "Own"} <= {one.name for one in execution.variables}
-    assert not {"Decimal", "dedent", "sqrt"} & {one.name for one in execution.variables}
+    assert {"half", "Own"} <= {variable.name for variable in execution.variables}
+    assert not {"Decimal", "dedent", "sqrt"} & {variable.name for variable in execution.variables}
 
 
 def test_an_object_whose_repr_raises_breaks_nothing(run, kernel):
     run("class Bad:\n    def __repr__(self):\n        raise RuntimeError('no words')\nbad = Bad()")
 
-    assert "bad" in [one.name for one in kernel.variables()]
+    assert "bad" in [variable.name for variable in kernel.variables()]
     assert "RuntimeError: no words" in kernel.execute("bad", seconds=30).stderr
     assert run("1").result == "1"
 

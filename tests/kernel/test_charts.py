@@ -10,7 +10,7 @@ DRAW = "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\n"
 
 
 def charts(execution):
-    return [one for one in execution.artifacts if one.path.suffix == ".png"]
+    return [artifact for artifact in execution.artifacts if artifact.path.suffix == ".png"]
 
 
 @pytest.mark.parametrize("end", ["", "plt.show()", "plt.show();", "None"])
@@ -48,7 +48,7 @@ def test_displayed_html_and_svg_become_files(run):
         "from IPython.display import HTML, SVG, display\ndisplay(HTML('<b>hi</b>'))\ndisplay(SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>'))"
     )
 
-    assert sorted(one.path.suffix for one in execution.artifacts) == [".html", ".svg"]
+    assert sorted(artifact.path.suffix for artifact in execution.artifacts) == [".html", ".svg"]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_figure_of_plotly_is_shown_without_nbformat():
         shown = kernel.execute(code, seconds=60)
 
     assert shown.ok, shown.error
-    assert [(one.kind, one.preview) for one in shown.artifacts] == [("json", "bar")]
+    assert [(artifact.kind, artifact.preview) for artifact in shown.artifacts] == [("json", "bar")]
 
 
 BLANK = {
@@ -137,6 +137,6 @@ def test_a_chart_in_which_nothing_is_drawn_is_named(run, case):
     code = BLANK.get(case) or DRAWN[case]
     execution = run(f"import matplotlib.pyplot as plt\nfigure, axes = plt.subplots()\n{code}")
 
-    logged = [one.message for one in execution.logs]
+    logged = [log.message for log in execution.logs]
     name = "units.png" if "savefig" in code else "a chart"
     assert logged == ([f"nothing is drawn in {name}: its axes hold no data"] if case in BLANK else [])

@@ -16,8 +16,8 @@ SECONDS = 60
 @pytest.mark.parametrize("owner", [0, 4242])
 @pytest.mark.parametrize("name", ["secret.txt", "sub/secret.txt", "closed", ".env"])
 def test_root_grants_no_folder_to_write_in_which_something_is_closed_to_code(tmp_path, name, owner):
-    for one in (tmp_path, *tmp_path.parents[:2]):
-        one.chmod(0o755)
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(0o755)
     granted = tmp_path / "w"
     (granted / name).parent.mkdir(parents=True)
     if name == "closed":
@@ -46,8 +46,8 @@ def test_root_grants_no_folder_to_write_in_which_something_is_closed_to_code(tmp
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root has files of several users")
 @pytest.mark.parametrize("name", [".checkpoint", ".tw-exchange"])
 def test_the_host_changes_the_mode_of_no_other_users_folder(tmp_path, name):
-    for one in (tmp_path, *tmp_path.parents[:2]):
-        one.chmod(0o755)
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(0o755)
     (tmp_path / "k" / "theirs").mkdir(parents=True)
     os.chown(tmp_path / "k" / "theirs", 4242, 4242)
     (tmp_path / "k" / "theirs").chmod(0o555)
@@ -78,8 +78,8 @@ def test_an_accounts_number_is_no_kernels_user(tmp_path, monkeypatch):
 @pytest.mark.parametrize("level", ["landlock", "namespaces"])
 @pytest.mark.parametrize("place", ["beside", "below"])
 def test_a_closed_file_is_not_moved_to_where_the_host_would_hand_it_over(tmp_path, level, place):
-    for one in (tmp_path, *tmp_path.parents[:2]):
-        one.chmod(0o755)
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(0o755)
     granted = tmp_path / "w"
     (granted / "closed").mkdir(parents=True)
     (granted / "other").mkdir()

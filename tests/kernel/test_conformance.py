@@ -113,7 +113,7 @@ def test_a_sandbox_that_is_claimed_stands(kind, factory, claim):
 def test_a_double_holds_the_contract():
     passed = check_kernel(lambda: FakeKernel(lambda code: Execution(ok=True)), parts=["contract"])
 
-    assert passed == [one.name for one in KERNEL_CHECKS.values() if one.part == "contract"]
+    assert passed == [check.name for check in KERNEL_CHECKS.values() if check.part == "contract"]
 
 
 class Forgetful(LocalKernel):

@@ -39,7 +39,7 @@ def canary(tmp_path_factory):
 def begun():
     connection = Connection(binds=False)
     with connection.begin() as new:
-        yield connection, [new.folder / f"k-{connection.info[f'{one}_port']}" for one in CHANNELS]
+        yield connection, [new.folder / f"k-{connection.info[f'{channel}_port']}" for channel in CHANNELS]
     connection.close()
 
 
@@ -88,14 +88,14 @@ def test_descriptors_are_closed_with_the_connection():
     before = len(os.listdir("/proc/self/fd"))
     connection = Connection(binds=False)
     with connection.begin() as new:
-        bound = [listening(Path(new.folder, f"k-{connection.info[f'{one}_port']}")) for one in CHANNELS]
+        bound = [listening(Path(new.folder, f"k-{connection.info[f'{channel}_port']}")) for channel in CHANNELS]
         connection.join(lambda: True, 5)
-    held = [one for one in os.listdir("/proc/self/fd") if "/k-" in link_of(one)]
+    held = [name for name in os.listdir("/proc/self/fd") if "/k-" in link_of(name)]
     assert len(held) == len(CHANNELS)
     connection.close()
     for one in bound:
         one.close()
-    assert not [one for one in os.listdir("/proc/self/fd") if "/k-" in link_of(one)]
+    assert not [name for name in os.listdir("/proc/self/fd") if "/k-" in link_of(name)]
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -109,7 +109,7 @@ def link_of(number):
 def test_what_is_passed_over_does_not_keep_the_reader_for_longer_than_a_moment():
     connection = Connection(binds=False)
     with connection.begin() as new, zmq.Context() as context:
-        servers = {one: context.socket(zmq.XPUB if one == "iopub" else zmq.ROUTER) for one in CHANNELS}
+        servers = {channel: context.socket(zmq.XPUB if channel == "iopub" else zmq.ROUTER) for channel in CHANNELS}
         for one, server in servers.items():
             server.setsockopt(zmq.LINGER, 0)
             server.setsockopt(zmq.SNDHWM, 0)

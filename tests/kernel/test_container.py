@@ -77,14 +77,14 @@ def test_tables_and_files_cross_through_the_mounted_folder(kernel):
     ran = kernel.execute("from IPython.display import HTML, display\ndisplay(HTML('<b>hi</b>'))", seconds=SECONDS)
 
     pd.testing.assert_frame_equal(kernel.get("table"), pd.DataFrame({"n": [1, 2]}))
-    assert [one.path.parent for one in ran.artifacts] == [kernel.folder]
+    assert [artifact.path.parent for artifact in ran.artifacts] == [kernel.folder]
 
 
 def test_the_engine_is_asked_for_every_sandbox(kernel, engine):
     kernel.execute("1", seconds=SECONDS)
     ((name, found),) = containers(engine).items()
     words = found["words"][: found["words"].index("tw-kernel")]
-    mounted = {one.split(",")[1].removeprefix("source=") for one in words if one.startswith("--mount=")}
+    mounted = {word.split(",")[1].removeprefix("source=") for word in words if word.startswith("--mount=")}
 
     assert {
         f"--name={name}", "--network=none", "--memory=2g", "--memory-swap=2g", "--pids-limit=256", "--cap-drop=ALL",
@@ -93,7 +93,7 @@ def test_the_engine_is_asked_for_every_sandbox(kernel, engine):
     } <= set(words)  # fmt: skip
     assert str(kernel.folder) in mounted
     assert len(mounted) == 2  # the other one is the folder of its sockets
-    assert not any("docker.sock" in one for one in words)
+    assert not any("docker.sock" in word for word in words)
 
 
 def test_secrets_reach_neither_the_container_nor_the_command_line(engine, tmp_path, monkeypatch):

@@ -49,7 +49,7 @@ def describe(folder, name):
 
 def read(lines, path):
     """Return what the call of a description reads; `read_csv(path)` where it names none."""
-    calls = [one.removeprefix("to be read with ") for one in lines if one.startswith("to be read with ")]
+    calls = [line.removeprefix("to be read with ") for line in lines if line.startswith("to be read with ")]
     return eval(calls[0].replace(repr(path.name), "path") if calls else "pd.read_csv(path)", {"pd": pd, "path": path})
 
 
@@ -109,7 +109,7 @@ def differences(lines, table):
     if f"{len(table)} rows x {len(table.columns)} columns" not in lines[0]:
         wrong.append(f"{lines[0]}: {table.shape}")
     for name, values in table.items():
-        said = next((one for one in lines if re.match(rf"(column )?'?{re.escape(str(name))}'?: ", one)), "")
+        said = next((line for line in lines if re.match(rf"(column )?'?{re.escape(str(name))}'?: ", line)), "")
         there, numeric = values.dropna(), pd.api.types.is_numeric_dtype(values)
         missing = re.search(r", (\d+) missing", said)
         right = [
@@ -166,7 +166,7 @@ def test_a_small_file_is_shown_as_it_stands_with_what_its_text_does_not_show(cas
     ((found,), _) = Describer(tmp_path, apart=False).describe_all([(name, name)], seconds=20)
 
     text = content.decode("cp1252") if isinstance(content, bytes) else content
-    assert found["whole"] == ["all of it:", *(f"| {one}" for one in text.splitlines()), *said]
+    assert found["whole"] == ["all of it:", *(f"| {line}" for line in text.splitlines()), *said]
     assert sum(map(len, found["whole"])) < sum(map(len, found["lines"]))
 
 
@@ -201,7 +201,7 @@ def test_a_call_stays_below_the_heading_of_its_table():
 
     kept = Describer.fitted_lines(lines, 700)
 
-    assert [one for one in kept if one.startswith("table ")] == [one for one in lines if one.startswith("table ")]
+    assert [one for one in kept if one.startswith("table ")] == [line for line in lines if line.startswith("table ")]
     assert sum("pd.read_csv" in one for one in kept) == 9
     assert sum(map(len, kept)) < 700
 
@@ -261,5 +261,5 @@ def test_long_integers_beside_missing_values_are_read_exactly(case, tmp_path):
 
     assert any("'Int64'" in line for line in lines) == typed
     cells = [one for column in frame for one in frame[column].dropna()]
-    found = {str(int(one)) if isinstance(one, float) else str(one) for one in cells}
+    found = {str(int(cell)) if isinstance(cell, float) else str(cell) for cell in cells}
     assert set(re.findall(r"\d{16,}", text)) <= {one.lstrip("-") for one in found}

@@ -134,7 +134,7 @@ def test_on_macos_a_cold_kernel_starts_behind_its_profile_and_says_that_it_was_n
     assert done.stdout.startswith(f"{folder.resolve()} False\n"), done.stdout + done.stderr
     assert cell.split() == ["42", "None", "False"]
     assert where.endswith("sandbox: seatbelt, no limits; this level was never tried by its authors; no network")
-    profiles = [one.read_text() for one in mac.glob("profile-*")]
+    profiles = [path.read_text() for path in mac.glob("profile-*")]
     assert any(f'(subpath "{folder.resolve()}")' in one for one in profiles)
 
 
@@ -156,7 +156,7 @@ def test_on_macos_a_kernel_kept_ready_that_cannot_enclose_itself_is_not_used(mac
 
     assert done.stdout.startswith(f"{folder.resolve()} False\n"), done.stdout + done.stderr
     assert "42 None False" in done.stdout
-    assert any(str(folder.resolve()) in one.read_text() for one in mac.glob("profile-*"))
+    assert any(str(folder.resolve()) in path.read_text() for path in mac.glob("profile-*"))
 
 
 def test_on_macos_a_kernel_is_told_its_owner_and_ends_with_it(mac):
@@ -195,7 +195,7 @@ def balanced(profile):
 
 def rule(profile, operation):
     """Give what follows a name in its rule."""
-    return next(one for one in profile.split("(allow ") if one.startswith(f"{operation}\n"))
+    return next(part for part in profile.split("(allow ") if part.startswith(f"{operation}\n"))
 
 
 def test_a_profile_denies_what_it_does_not_name(tmp_path):
@@ -258,7 +258,7 @@ def test_the_home_folder_is_never_among_the_interpreters():
 
     home = os.path.realpath(os.path.expanduser("~"))
     assert "/" not in folders
-    assert not [one for one in folders if home == one or home.startswith(f"{one}/")]
+    assert not [folder for folder in folders if home == folder or home.startswith(f"{folder}/")]
 
 
 def test_the_hosts_own_folders_are_not_among_the_interpreters(tmp_path, monkeypatch):

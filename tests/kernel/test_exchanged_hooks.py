@@ -35,8 +35,8 @@ def world(tmp_path):
         if place != "home":
             (tmp_path / place / "bin/Makefile").write_text("all:")
     (tmp_path / "own").mkdir()
-    for one in (tmp_path, *tmp_path.rglob("*/")):
-        one.chmod(0o777)
+    for path in (tmp_path, *tmp_path.rglob("*/")):
+        path.chmod(0o777)
     tmp_path.parent.chmod(0o755)
     return tmp_path
 
@@ -92,7 +92,7 @@ CASES = {
 
 
 def state(folder):
-    return {one.relative_to(folder): one.lstat().st_ino for one in folder.rglob("*")}
+    return {path.relative_to(folder): path.lstat().st_ino for path in folder.rglob("*")}
 
 
 def stands(level):
@@ -196,7 +196,7 @@ def test_a_link_that_code_has_put_in_the_path_for_imports_grants_nothing(world, 
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(str(world / "w" / one) for one in ("file", "installed", "src")))
     settings = KernelSettings(sandbox=level, write=(str(world / "w"),), warm=0, fork=False)
     with LocalKernel(world / "own", settings=settings) as kernel:
-        ran = kernel.execute(OPENS.format([str(one) for one in (*secrets, granted)]), seconds=60)
+        ran = kernel.execute(OPENS.format([str(secret) for secret in (*secrets, granted)]), seconds=60)
     assert ran.result == "[False, False, False, True]", ran.error
 
 
@@ -254,7 +254,7 @@ def test_settings_files_stay_read_only_in_the_folder_that_a_link_led_to_first(wo
         link.unlink()
         link.symlink_to(world / "home")
         cells = [f"open('{world}/{name}', 'w').close()" for name in ("w/a/bin/Makefile", "w/a/bin/other")]
-        refused, granted = (kernel.execute(one, seconds=60) for one in cells)
+        refused, granted = (kernel.execute(cell, seconds=60) for cell in cells)
 
     assert "stays read-only, as settings files, hooks and" in refused.error
     assert granted.ok

@@ -1158,7 +1158,7 @@ def test_the_encoding_of_a_table_is_told_by_its_letters(encoding, text, tmp_path
 )
 def test_texts_of_the_west_are_read_as_such(encoding, text, tmp_path):
     (tmp_path / "a.csv").write_bytes(
-        f"name,n\n{''.join(f'{one},1{chr(10)}' for one in text.split(','))}".encode(encoding)
+        f"name,n\n{''.join(f'{part},1{chr(10)}' for part in text.split(','))}".encode(encoding)
     )
 
     told = describe(tmp_path, "a.csv")[0]["a.csv"]
@@ -1285,7 +1285,7 @@ def test_a_table_of_a_page_is_described_as_the_named_call_reads_it(case, tmp_pat
         kind = {"i": "int", "f": "(int|float)"}.get(values.dtype.kind, "(date |number-like )?text")
         assert re.search(rf"^  (column )?{re.escape(said)}: {kind}", told, re.M), told
         texts = [one for one in values.dropna() if isinstance(one, str)]
-        assert [one for one in texts if repr(one) not in told and not re.fullmatch(r"[\d.]+", one)] == []
+        assert [text for text in texts if repr(text) not in told and not re.fullmatch(r"[\d.]+", text)] == []
 
 
 def test_a_workbook_is_told_sheet_by_sheet_with_its_true_header(tmp_path):
@@ -1535,8 +1535,8 @@ def test_sheets_of_the_same_columns_are_not_joined(tmp_path):
 
     joins = describe(tmp_path, "a.xlsx")[1]
 
-    assert [one for one in joins if "FY2022" in one and "FY2023" in one] == []
-    assert [one for one in joins if "Heads" in one]
+    assert [join for join in joins if "FY2022" in join and "FY2023" in join] == []
+    assert [join for join in joins if "Heads" in join]
 
 
 def test_values_of_bytes_are_told_apart(tmp_path):
@@ -1749,7 +1749,7 @@ def test_items_of_a_list_that_are_columns_of_other_files_are_quoted(case, tmp_pa
 
     told = describe(tmp_path, "a.md", "fees.csv")[0]["a.md"]
 
-    quoted = [one for one in told.splitlines() if re.match(r"\| line \d+: (?!Notes)", one)]
+    quoted = [line for line in told.splitlines() if re.match(r"\| line \d+: (?!Notes)", line)]
     assert [next((name for name in ("rate", "aci") if name in one), one) for one in quoted] == names, told
 
 
@@ -1804,7 +1804,7 @@ KEYS = {  # fmt: off
         ["'a.csv'['day'] and 'b.csv'['day'] share 5 values (of 9 and 5)"],
     ),
     "codes in text and in lists of numbers": (
-        {"a.csv": {"mcc": CODES}, "b.json": [{"merchant_category_code": [int(one), 1700]} for one in CODES[:12]]},
+        {"a.csv": {"mcc": CODES}, "b.json": [{"merchant_category_code": [int(code), 1700]} for code in CODES[:12]]},
         ["'a.csv'['mcc'] and 'b.json'['merchant_category_code'] share 13 values (of 22 and 13); text, with leading "
          "zeros, in 'a.csv', numbers in 'b.json': convert before joining"],
     ),
@@ -1819,7 +1819,7 @@ KEYS = {  # fmt: off
          "convert before joining"],
     ),
     "zeros in one of two texts": (
-        {"a.csv": {"zip": [*CODES, "n/k"]}, "b.json": [{"zip": str(int(one))} for one in CODES]},
+        {"a.csv": {"zip": [*CODES, "n/k"]}, "b.json": [{"zip": str(int(code))} for code in CODES]},
         ["'a.csv'['zip'] and 'b.json'['zip'] share 22 values (of 23 and 22); only 'a.csv' has leading zeros: convert "
          "before joining"],
     ),
@@ -1843,12 +1843,12 @@ KEYS = {  # fmt: off
          "them in 'b.csv': convert and strip before joining"],
     ),
     "zeros and blanks": (
-        {"a.csv": {"zip": [f"{one} " for one in CODES]}, "b.json": [{"zip": str(int(one))} for one in CODES]},
+        {"a.csv": {"zip": [f"{code} " for code in CODES]}, "b.json": [{"zip": str(int(code))} for code in CODES]},
         ["'a.csv'['zip'] and 'b.json'['zip'] share 22 values (of 22 and 22); only 'a.csv' has leading zeros; blanks "
          "around them in 'a.csv': convert and strip before joining"],
     ),
     "zeros and case": (
-        {"a.csv": {"sku": [*CODES, "AB", "CD"]}, "b.json": [{"sku": one} for one in [*CODES[3:], "ab", "cd"]]},
+        {"a.csv": {"sku": [*CODES, "AB", "CD"]}, "b.json": [{"sku": code} for code in [*CODES[3:], "ab", "cd"]]},
         ["'a.csv'['sku'] and 'b.json'['sku'] share 21 values (of 24 and 21); upper and lower case differ: convert "
          "before joining"],
     ),
@@ -1892,10 +1892,11 @@ def test_the_calls_for_several_tables_read_each_of_them_and_nothing_else(case, t
     told = describe(tmp_path, "a.csv")[0]["a.csv"]
     sizes = re.findall(r"header in line \d+, (\d+) rows? x (\d+) columns", told)
     calls = [
-        one.replace("'a.csv'", "path").replace("…", "path") for one in re.findall(r"^ *(pd\.read_csv.*)", told, re.M)
+        match.replace("'a.csv'", "path").replace("…", "path")
+        for match in re.findall(r"^ *(pd\.read_csv.*)", told, re.M)
     ]
 
-    read = [eval(one, {"pd": pd, "path": path}) for one in calls]
+    read = [eval(call, {"pd": pd, "path": path}) for call in calls]
 
     assert [one.shape for one in read] == [(int(rows), int(columns)) for rows, columns in sizes]
     assert len(read) > 1

@@ -90,10 +90,10 @@ def test_all_of_a_forged_report_is_bounded(short):
     ran = short.execute(REPORT, seconds=SECONDS)
 
     assert len(ran.artifacts) <= KernelSettings.max_artifacts
-    assert {one.path.name for one in ran.artifacts} == {"a.txt"}
+    assert {artifact.path.name for artifact in ran.artifacts} == {"a.txt"}
     for rows in (ran.artifacts, ran.logs, ran.variables):
         assert rows
-        assert sum(len(str(one)) for one in rows) < 3 << 20
+        assert sum(len(str(row)) for row in rows) < 3 << 20
     assert len(ran.error) < 2 << 20
 
 

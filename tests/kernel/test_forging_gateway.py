@@ -94,8 +94,8 @@ def gateway():
     yield start
     for loop, over in loops:
         loop.call_soon_threadsafe(over.set)
-    for one in threads:
-        one.join(10)
+    for thread in threads:
+        thread.join(10)
 
 
 def kernel_of(url, folder):
@@ -175,7 +175,7 @@ def test_what_cannot_be_put_in_its_place_takes_no_room(name, tmp_path):
             write(transfer, name)
 
     assert "part-" not in str(caught.value)
-    assert [one for one in tmp_path.rglob("*") if one.is_file()] == [tmp_path / "file"]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / "file"]
 
 
 def test_folders_above_a_file_are_few(tmp_path):

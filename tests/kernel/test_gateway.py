@@ -153,7 +153,7 @@ def test_it_is_a_kernel_and_says_where_it_runs(kernel, url):
 
     assert (ran.ok, ran.result, ran.stdout) == (True, "21", "there\n")
     assert kernel.where.startswith(f"gateway {url}, kernel python3, Python 3.")
-    assert ("x", "int", "20") in [(one.name, one.type, one.summary) for one in kernel.variables()]
+    assert ("x", "int", "20") in [(variable.name, variable.type, variable.summary) for variable in kernel.variables()]
 
 
 def test_output_is_told_while_the_cell_runs(kernel):
@@ -257,7 +257,7 @@ def test_frames_and_values_cross_in_both_directions(kernel):
     assert kernel.get("pair") == (1, {"a": None})
     with pytest.raises(KeyError, match="nothing_here"):
         kernel.get("nothing_here")
-    assert [one for one in (kernel.folder / ".tw-exchange").iterdir()] == []
+    assert [path for path in (kernel.folder / ".tw-exchange").iterdir()] == []
 
 
 def test_values_longer_than_a_message_may_be_cross_in_pieces(kernel):
@@ -312,11 +312,11 @@ def test_artifacts_made_there_lie_in_the_hosts_folder(kernel):
         "from IPython.display import HTML, display\ndisplay(HTML('<b>hi</b>'))\nnote('said')", seconds=30
     )
 
-    assert [(one.kind, one.path.parent, one.path.read_text()) for one in ran.artifacts] == [
+    assert [(artifact.kind, artifact.path.parent, artifact.path.read_text()) for artifact in ran.artifacts] == [
         ("html", kernel.folder, "<b>hi</b>"),
         ("txt", kernel.folder, "said"),
     ]
-    assert [one.message for one in ran.logs] == ["said"]
+    assert [log.message for log in ran.logs] == ["said"]
 
 
 def test_files_of_the_host_are_there_and_files_made_there_are_here(kernel):
@@ -354,7 +354,7 @@ def test_a_file_that_is_too_large_stays_and_is_told_once(url, tmp_path):
         first = kernel.execute("open('there.bin', 'wb').write(bytes(3000))", seconds=SECONDS)
         second = kernel.execute("1", seconds=SECONDS)
 
-    assert [one.message.split(":")[0] for one in first.logs] == [
+    assert [log.message.split(":")[0] for log in first.logs] == [
         "here.bin stays where it is",
         "there.bin stays where it is",
     ]
@@ -433,7 +433,7 @@ def test_a_kernel_elsewhere_fills_no_more_of_the_hosts_disk_than_all_its_files_m
         with contextlib.suppress(PermissionError, KeyError):
             transfer.answer(one)
 
-    found = [one for one in tmp_path.rglob("*") if one.is_file()]
+    found = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert sum(one.stat().st_size for one in found) <= 500
     assert len(list(tmp_path.rglob("*"))) <= 2000
     for one in found:
@@ -502,7 +502,7 @@ def test_a_folder_with_more_files_than_are_kept_the_same_is_said_once(tmp_path):
     transfer = FileTransfer(tmp_path, 10**9)
     said = [transfer.send(lambda *asked: {"ok": []}, seconds=SECONDS) for _ in range(2)]
 
-    assert [[one.message[:40] for one in logs] for logs in said] == [["the folder holds 1000 files or more: tho"], []]
+    assert [[log.message[:40] for log in logs] for logs in said] == [["the folder holds 1000 files or more: tho"], []]
 
 
 SLOW = """
@@ -725,9 +725,9 @@ class Cable:
         """Send something to the client as if it came from the gateway."""
         with self._guard:
             clients = [self._other[one] for one in self._from_gateway if one in self._other]
-        for one in clients:
+        for client in clients:
             with contextlib.suppress(OSError):  # it has hung up
-                one.sendall(data)
+                client.sendall(data)
 
     def close(self):
         self._done.set()
@@ -927,5 +927,5 @@ def test_a_session_works_there_with_the_users_file_and_what_code_made(url, tmp_p
             answer = session.ask("Double the units.", files=[sales])
 
     assert answer.text == "Done."
-    assert [one.name for one in answer.artifacts] == ["twice.csv"]
+    assert [artifact.name for artifact in answer.artifacts] == ["twice.csv"]
     assert answer.artifacts[0].path.read_text() == "units\n6\n8\n"

@@ -179,7 +179,7 @@ def test_labels_of_two_levels_are_as_pandas_makes_them(codec, level):
     pd.testing.assert_index_equal(came, index, exact=True)
     for mine, theirs in zip(came.levels, index.levels, strict=True):
         pd.testing.assert_index_equal(mine, theirs, exact=True)
-    assert [list(one) for one in came.codes] == [list(one) for one in index.codes]
+    assert [list(code) for code in came.codes] == [list(code) for code in index.codes]
 
 
 def test_the_time_grows_with_the_number_of_labels_not_with_its_square(codec):

@@ -34,8 +34,8 @@ def world(tmp_path):
         (tmp_path / "victim/files" / name).mkdir(parents=True)
         (tmp_path / "victim/files" / name / "canary").write_text("alive")
     (tmp_path / "victim/files/made.csv").write_text("of the host")
-    for one in (tmp_path, *tmp_path.rglob("*/")):
-        one.chmod(0o777)
+    for path in (tmp_path, *tmp_path.rglob("*/")):
+        path.chmod(0o777)
     tmp_path.parent.chmod(0o755)
     return tmp_path
 
@@ -57,8 +57,12 @@ SWAPS = {"a link": by_link, "another folder": by_folder}
 
 def state(folder):
     return {
-        one.relative_to(folder).as_posix(): (one.stat().st_uid, one.stat().st_mode, one.is_file() and one.read_bytes())
-        for one in sorted(folder.rglob("*"))
+        path.relative_to(folder).as_posix(): (
+            path.stat().st_uid,
+            path.stat().st_mode,
+            path.is_file() and path.read_bytes(),
+        )
+        for path in sorted(folder.rglob("*"))
     }
 
 
@@ -70,8 +74,8 @@ def test_nothing_of_a_live_kernel_goes_to_what_took_the_place_of_its_folder(worl
         uid = int(kernel.execute("import os, pandas as pd\nopen('made.csv', 'w').write('x')\nos.getuid()",
                                  seconds=SECONDS).result)  # fmt: skip
         if os.geteuid() == 0:
-            for one in (world / "victim/files").rglob("*"):
-                os.chown(one, uid, uid)
+            for path in (world / "victim/files").rglob("*"):
+                os.chown(path, uid, uid)
         before = state(world / "victim")
         victim = swap(world)
 
@@ -88,7 +92,7 @@ def test_nothing_of_a_live_kernel_goes_to_what_took_the_place_of_its_folder(worl
         assert [one.path and one.path.read_text()[:2] for one in saved] == [",a"]
         assert (world / "w/old/files" / CHECKPOINTS / "cells.jsonl").exists()
     assert state(victim) == before
-    assert {one.stat().st_uid for one in (world / "w/old").rglob("*")} == {os.geteuid()}
+    assert {path.stat().st_uid for path in (world / "w/old").rglob("*")} == {os.geteuid()}
 
 
 @pytest.mark.parametrize("swap", SWAPS.values(), ids=SWAPS)

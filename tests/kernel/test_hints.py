@@ -512,8 +512,8 @@ def test_a_granted_file_of_the_home_folder_is_named_where_it_lies(tmp_path, monk
     home = tmp_path / "anna"
     (home / "data" / "2026").mkdir(parents=True)
     (home / "data" / "2026" / "x.csv").write_text("a\n1\n")
-    for one in (tmp_path, *home.rglob("*"), home):
-        one.chmod(0o755)
+    for path in (tmp_path, *home.rglob("*"), home):
+        path.chmod(0o755)
     monkeypatch.setenv("HOME", str(home))
     settings = KernelSettings(sandbox=level, read=(str(home / granted),))
     with LocalKernel(tmp_path / "work", settings=settings) as opened:

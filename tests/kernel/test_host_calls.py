@@ -98,9 +98,9 @@ def test_a_call_that_takes_too_long_is_given_up_and_the_cell_goes_on(kernel):
     assert ran.stdout == "slow: TimeoutError: no answer within 0.2 s; ask for less, or split the work\n"
     assert ran.result == "'here'"
     threads = [one for one in threading.enumerate() if one.name.startswith("host call") and one not in before]
-    for one in threads:
-        one.join(SECONDS)
-    assert not any(one.is_alive() for one in threads)
+    for thread in threads:
+        thread.join(SECONDS)
+    assert not any(thread.is_alive() for thread in threads)
 
 
 def test_time_in_the_host_is_not_the_cells(kernel):  # C47

@@ -100,7 +100,7 @@ def environment_of_its_own(folder, *entries):
     """Make an environment of this interpreter whose `.pth` file names entries of the path; return its program."""
     packages = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
     packages.mkdir(parents=True)
-    (packages / "project.pth").write_text("".join(f"{one}\n" for one in entries), encoding="utf-8")
+    (packages / "project.pth").write_text("".join(f"{entry}\n" for entry in entries), encoding="utf-8")
     base = Path(sys._base_executable).resolve()
     (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\n", encoding="utf-8")
     (folder / "bin").mkdir()
@@ -115,8 +115,8 @@ def test_no_process_of_the_hosts_imports_what_code_has_planted(tmp_path):
     for one in (written, marks, files):
         one.mkdir()
         one.chmod(0o777)
-    for one in (tmp_path, *tmp_path.parents[:2]):
-        one.chmod(one.stat().st_mode | 0o755)
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(parent.stat().st_mode | 0o755)
     (files / "a.db").touch()
     packages, root = Path(pandas.__file__).parents[1], Path(tw_autogen.__file__).parents[1]
     python = environment_of_its_own(tmp_path / "env", packages, root, written)

@@ -140,7 +140,7 @@ def lines():
     """A connection, and the sockets of a kernel that would answer it."""
     connection = Connection(binds=False)
     with connection.begin() as new, zmq.Context() as context:
-        servers = {one: context.socket(zmq.XPUB if one == "iopub" else zmq.ROUTER) for one in CHANNELS}
+        servers = {channel: context.socket(zmq.XPUB if channel == "iopub" else zmq.ROUTER) for channel in CHANNELS}
         for one, server in servers.items():
             server.setsockopt(zmq.LINGER, 0)
             if one != "iopub":

@@ -63,7 +63,7 @@ def test_nothing_is_written_or_removed_or_unlocked_where_something_is_mounted(pl
 
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout) is (place == ".checkpoint")
-    assert {one.name: one.read_text() for one in mounted.iterdir()} == dict.fromkeys(names, "mine")
+    assert {path.name: path.read_text() for path in mounted.iterdir()} == dict.fromkeys(names, "mine")
     assert mounted.stat().st_mode & 0o777 == 0o755
 
 

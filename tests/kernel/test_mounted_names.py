@@ -29,7 +29,7 @@ MOUNTS = [
 
 @pytest.fixture
 def mounts(tmp_path, monkeypatch):
-    lines = [LINE.format(number, *one) for number, one in enumerate(MOUNTS, 20)]
+    lines = [LINE.format(number, *mount) for number, mount in enumerate(MOUNTS, 20)]
     (tmp_path / "mountinfo").write_text("\n".join(lines) + "\n", encoding="utf-8")
     monkeypatch.setattr(module, "_MOUNTS", str(tmp_path / "mountinfo"))
 

@@ -74,7 +74,7 @@ def test_nothing_is_written_where_a_link_leads(moved, write):
         with pytest.raises(PermissionError, match="in the way at 'team'|team is a link"):
             write(folder)
 
-    assert [one.name for one in private.iterdir()] == ["pay.csv"]
+    assert [path.name for path in private.iterdir()] == ["pay.csv"]
 
 
 def test_nothing_is_listed_where_a_link_leads(moved):
@@ -113,7 +113,7 @@ def test_a_folder_that_was_removed_and_made_again_can_be_used(tmp_path):
     make_file(tmp_path / "work")
     hold(tmp_path / "work" / "more")
 
-    assert sorted(one.name for one in (tmp_path / "work").iterdir()) == ["more", "new.csv"]
+    assert sorted(path.name for path in (tmp_path / "work").iterdir()) == ["more", "new.csv"]
 
 
 def test_a_link_of_the_users_that_leads_over_one_of_codes_is_not_followed(tmp_path, monkeypatch):

@@ -235,7 +235,7 @@ def test_nothing_is_written_through_links_of_an_archive_that_a_wheel_wants(tmp_p
     with LocalKernel(settings=KernelSettings(install="allow")) as kernel:
         assert "pip could not install tw-innocent" in kernel.execute("%pip install tw-innocent", seconds=120).error
 
-    assert {one.name: one.read_text() for one in canary.iterdir()} == {"precious.txt": "mine"}
+    assert {path.name: path.read_text() for path in canary.iterdir()} == {"precious.txt": "mine"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the program is a script")
@@ -305,7 +305,7 @@ class _Locked(BaseHTTPRequestHandler):
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
-        links = "".join(f'<a href="/{one.name}">{one.name}</a>' for one in self.folder.glob("tw_lemon*"))
+        links = "".join(f'<a href="/{path.name}">{path.name}</a>' for path in self.folder.glob("tw_lemon*"))
         said = (self.folder / name).read_bytes() if name.endswith(".whl") else links.encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/html")
@@ -380,7 +380,7 @@ def test_packages_of_a_folder_that_is_kept_open_stay_beside_the_kernels_over_no_
         assert installer(["tw-grog"])["ok"]
         installer.close()
 
-    assert sorted(one.name for one in (tmp_path / "moved" / "work.packages").glob("*.py")) == [
+    assert sorted(path.name for path in (tmp_path / "moved" / "work.packages").glob("*.py")) == [
         "tw_grog.py",
         "tw_lemon.py",
     ]
@@ -451,7 +451,7 @@ def test_pip_writes_to_its_own_folders_alone(tmp_path, way, inside):
     assert last in package_installer._PIP
     program = package_installer._PIP.partition(last)[0] + WRITES[way].format(str(own if inside else other), str(own))
     environment = {**os.environ, "TW_PIP_WRITES": str(own)}
-    before = sorted((one.name, one.stat().st_mode, one.read_bytes()) for one in other.iterdir())
+    before = sorted((path.name, path.stat().st_mode, path.read_bytes()) for path in other.iterdir())
 
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=60
@@ -459,7 +459,7 @@ def test_pip_writes_to_its_own_folders_alone(tmp_path, way, inside):
 
     assert (done.returncode == 0) is inside
     assert inside or "PermissionError: pip writes nothing here but what it installs, and not " in done.stderr
-    assert sorted((one.name, one.stat().st_mode, one.read_bytes()) for one in other.iterdir()) == before
+    assert sorted((path.name, path.stat().st_mode, path.read_bytes()) for path in other.iterdir()) == before
 
 
 def test_pip_ends_with_the_host_whatever_it_waits_for(tmp_path):

@@ -32,8 +32,8 @@ def home(tmp_path):
 @pytest.mark.parametrize("level", ["namespaces", "landlock", "bubblewrap"])
 def test_no_kernel_reads_what_links_lead_to_that_code_put_in_place_of_entries(home, monkeypatch, level, how):
     project = home / "project"
-    for one in (home, *home.parents[:2]):
-        one.chmod(one.stat().st_mode | 0o755)
+    for parent in (home, *home.parents[:2]):
+        parent.chmod(parent.stat().st_mode | 0o755)
     for one in (project, project / "pkg"):
         one.chmod(0o777)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(str(project / one) for one in ("src", "lib", "site", ".")))
@@ -43,7 +43,7 @@ def test_no_kernel_reads_what_links_lead_to_that_code_put_in_place_of_entries(ho
         f"os.symlink({str(home / target)!r}, {str(project / place)!r})\n"
         for place, target in places.items()
     )
-    secrets = [str(one) for one in home.glob("*/id")]
+    secrets = [str(path) for path in home.glob("*/id")]
     read = f"""
 import os
 def opened(path):
@@ -93,7 +93,7 @@ def test_that_code_may_write_what_this_program_imports_is_warned_of_once(tmp_pat
         for _ in range(2):
             LocalKernel(tmp_path / ("session" if write else "project"), settings=settings, pool=pool).close()
 
-    assert [one.args[0] for one in caplog.records] == [str(tmp_path / "project" / "src")]
+    assert [record.args[0] for record in caplog.records] == [str(tmp_path / "project" / "src")]
     assert "code may write here, and this program imports from it" in caplog.text
 
 

@@ -233,7 +233,9 @@ def test_no_kernel_works_in_the_home_folder_above_it_or_among_keys(home, name):
 
 
 def owners(folder):
-    return {one.relative_to(folder).as_posix(): (one.lstat().st_uid, one.lstat().st_gid) for one in folder.rglob("*")}
+    return {
+        path.relative_to(folder).as_posix(): (path.lstat().st_uid, path.lstat().st_gid) for path in folder.rglob("*")
+    }
 
 
 @root
@@ -342,8 +344,8 @@ def test_a_repository_stays_read_only_whatever_it_is_called(granted, tmp_path_fa
     for name in ("HEAD", "config", "objects/x", "refs/x", "hooks/post-checkout"):
         (granted / ".bare" / name).parent.mkdir(parents=True, exist_ok=True)
         (granted / ".bare" / name).write_text("mine", encoding="utf-8")
-    for one in (granted / ".bare", *(granted / ".bare").rglob("*")):
-        one.chmod(0o777)
+    for path in (granted / ".bare", *(granted / ".bare").rglob("*")):
+        path.chmod(0o777)
     settings = KernelSettings(sandbox="namespaces", write=(str(granted),))
     with LocalKernel(tmp_path_factory.mktemp("session"), settings=settings) as kernel:
         for name in ("config", "hooks/post-checkout", "hooks/new"):
@@ -428,8 +430,8 @@ def test_what_lies_in_a_folder_that_code_writes_is_not_granted_over_a_link_out_o
         if (work / name).is_dir():
             shutil.rmtree(work / name)
         (work / name).symlink_to(target.format(top=tmp_path))
-    for one in (tmp_path, *tmp_path.rglob("*")):
-        one.chmod(0o777)
+    for path in (tmp_path, *tmp_path.rglob("*")):
+        path.chmod(0o777)
     paths = [str(work / one) for one in granted]
     granted = {"read": (), "write": (str(work),)}
     settings = KernelSettings(**{**granted, key: (*granted[key], *paths)})

@@ -33,14 +33,14 @@ def world(tmp_path):
     for one in ("victim/files", "victim/data", "victim/out"):
         (tmp_path / one).mkdir(parents=True)
         (tmp_path / one / "canary").write_text("alive")
-    for one in (tmp_path, *tmp_path.rglob("*/")):
-        one.chmod(0o777)
+    for path in (tmp_path, *tmp_path.rglob("*/")):
+        path.chmod(0o777)
     tmp_path.parent.chmod(0o755)
     return tmp_path
 
 
 def state(folder):
-    return [(one.relative_to(folder), one.stat().st_uid, one.stat().st_mode) for one in sorted(folder.rglob("*"))]
+    return [(path.relative_to(folder), path.stat().st_uid, path.stat().st_mode) for path in sorted(folder.rglob("*"))]
 
 
 @pytest.mark.parametrize(("own", "read", "write", "moved", "named"), SWAPPED.values(), ids=SWAPPED)

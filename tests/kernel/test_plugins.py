@@ -39,9 +39,9 @@ def test_taskweavers_plugin_api_works(monkeypatch, tmp_path):
         execution = kernel.execute("everything(3)", seconds=30)
 
     assert execution.result == "('kg', 'Ghent', 'a key of its own', 3)"
-    assert [one.kind for one in execution.artifacts] == ["df", "txt", "html", "svg", "file"]
-    assert all(one.path.parent == tmp_path and one.path.exists() for one in execution.artifacts)
-    assert "made everything" in [one.message for one in execution.logs]
+    assert [artifact.kind for artifact in execution.artifacts] == ["df", "txt", "html", "svg", "file"]
+    assert all(artifact.path.parent == tmp_path and artifact.path.exists() for artifact in execution.artifacts)
+    assert "made everything" in [log.message for log in execution.logs]
 
 
 def test_a_plugin_that_was_deleted_or_overwritten_is_back_in_the_next_cell(kernel):

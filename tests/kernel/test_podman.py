@@ -60,7 +60,7 @@ def names(folder):
     listed = subprocess.run(
         ["podman", "ps", "--all", "--format", "json", "--filter", "label=tw-autogen"], capture_output=True, check=True
     )
-    return {one["Names"][0] for one in json.loads(listed.stdout) if str(folder) in one["Mounts"]}
+    return {load["Names"][0] for load in json.loads(listed.stdout) if str(folder) in load["Mounts"]}
 
 
 def test_cells_plugins_host_calls_values_and_files_work(kernel):
@@ -92,7 +92,7 @@ def test_the_engine_refuses(kernel, code, said):
     ran = kernel.execute(code, seconds=SECONDS)
 
     assert not ran.ok
-    assert any(one in ran.error for one in said.split("|")), ran.error
+    assert any(part in ran.error for part in said.split("|")), ran.error
     kernel.execute("for one in globals().get('all', ()):\n    one.kill()", seconds=SECONDS)
 
 

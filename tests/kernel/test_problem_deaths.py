@@ -164,7 +164,7 @@ def below(pid):
     ours = {pid}
     while more := {one for one, (parent, _) in found.items() if parent in ours and one not in ours}:
         ours |= more
-    return {one: found[one][1] for one in ours if one in found and one != pid}
+    return {our: found[our][1] for our in ours if our in found and our != pid}
 
 
 def parent(pid):
@@ -370,7 +370,7 @@ def test_a_fork_server_killed_from_outside_ends_no_session_and_new_ones_start(ke
     keep(kernel)
     ours = ("tw_launcher.fork_server", " many ")
     servers = [one for one, line in below(os.getpid()).items() if all(word in line for word in ours)]
-    served = [one for one in servers if parent(one) == os.getpid()]
+    served = [server for server in servers if parent(server) == os.getpid()]
     assert served
     for one in served:
         os.kill(one, signal.SIGKILL)

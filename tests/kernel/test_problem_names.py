@@ -67,7 +67,7 @@ def test_a_variable_that_may_not_be_looked_at_is_told_by_its_type(error, rollbac
         execution = run(kernel, code, seconds=30)
 
         assert execution.ok, execution.error
-        assert ("shy", "Shy") in [(one.name, one.type) for one in execution.variables]
+        assert ("shy", "Shy") in [(variable.name, variable.type) for variable in execution.variables]
         works(kernel)
         assert "ZeroDivisionError" in run(kernel, "again = [shy, of_it]\n1 / 0", seconds=30).error
         works(kernel)
@@ -147,8 +147,8 @@ def test_reset_removes_the_cells_variables_and_keeps_what_the_host_has_put_there
     kernel.put("table", pd.DataFrame({"a": [1, 2]}))
     told = run(kernel, "own = 3\n%reset -f", seconds=30)
 
-    assert "own" not in [one.name for one in kernel.variables()]
-    assert {one.name for one in kernel.variables()} == {"given", "table"}
+    assert "own" not in [variable.name for variable in kernel.variables()]
+    assert {variable.name for variable in kernel.variables()} == {"given", "table"}
     assert not told.state_lost
     assert run(kernel, "table['a'].sum() + given", seconds=30).result == "np.int64(10)"
     works(kernel, kept=False)

@@ -187,6 +187,6 @@ def test_the_ends_of_prints_are_known_and_long_output_is_kept_as_a_variable(kern
     mine = run(kernel, "print(last_output)\ndel last_output", seconds=30)
 
     assert (first.print_ends, first.kept_as) == ((4, 5005), "last_output")
-    assert "last_output" not in [one.name for one in first.variables]
+    assert "last_output" not in [variable.name for variable in first.variables]
     assert (again.stdout, again.kept_as) == (f"{4 + 5001 + 6 + 9}\n", "")
     assert mine.stdout == "mine\n"

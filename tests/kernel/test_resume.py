@@ -82,7 +82,7 @@ def header(folder):
 
 
 def said(execution):
-    return "\n".join(f"{one.level}: {one.message}" for one in execution.logs if one.tag == "resume")
+    return "\n".join(f"{log.level}: {log.message}" for log in execution.logs if log.tag == "resume")
 
 
 RICH = """
@@ -147,14 +147,14 @@ def test_variables_of_a_killed_host_come_back_in_another(killed_host, every, cop
     folder = killed_host(RICH, every=every, copies=copies)
 
     with LocalKernel(folder, resume=True) as kernel:
-        assert "point" in [one.name for one in kernel.variables()]
+        assert "point" in [variable.name for variable in kernel.variables()]
         execution = kernel.execute(SEEN, seconds=30)
 
         assert execution.result == VALUE, execution.error
         assert ("from a checkpoint (cells 1 to 2)" in said(execution)) == (copies == 2)
         assert ("cells that were run again" in said(execution)) == (copies < 2)
         assert "warning" not in said(execution)
-        assert "resume" not in [one.tag for one in kernel.execute("1", seconds=30).logs]
+        assert "resume" not in [log.tag for log in kernel.execute("1", seconds=30).logs]
 
 
 def test_it_comes_back_a_second_and_a_third_time(killed_host):
@@ -303,10 +303,10 @@ def test_what_came_back_is_listed_before_the_first_cell(tmp_path):
     with LocalKernel(tmp_path, settings=ALWAYS, resume=True) as kernel:
         kernel.execute("a = 1", seconds=30)
         kernel.execute("import os\nos._exit(3)", seconds=30)
-        assert [one.name for one in kernel.variables()] == ["a"]
+        assert [variable.name for variable in kernel.variables()] == ["a"]
     with LocalKernel(tmp_path, resume=True) as kernel:
         kernel.load(Loadable("double", PLUGIN))
-        assert [one.name for one in kernel.variables()] == ["a"]
+        assert [variable.name for variable in kernel.variables()] == ["a"]
 
 
 @pytest.mark.parametrize("first", ["", "a = 1"], ids=["alone", "after another cell"])
@@ -316,7 +316,7 @@ def test_what_a_cell_has_left_that_did_not_end_well_comes_back(tmp_path, first, 
         if first:
             kernel.execute(first, seconds=30)
         kernel.execute(cell, seconds=1)
-        assert "b" in [one.name for one in kernel.variables()]
+        assert "b" in [variable.name for variable in kernel.variables()]
     with LocalKernel(tmp_path, resume=True) as kernel:
         execution = kernel.execute("b", seconds=30)
 
@@ -589,7 +589,7 @@ def test_cells_that_somebody_else_has_written_count_as_missing_until_they_are_tr
 
     with LocalKernel(folder, settings=ONCE, resume=True) as kernel:
         assert kernel.variables() == ()
-    assert [one.message.partition(":")[0] for one in caplog.records] == [str(folder)]
+    assert [record.message.partition(":")[0] for record in caplog.records] == [str(folder)]
     with LocalKernel(folder, settings=ONCE, resume=True, trust=True) as kernel:
         assert kernel.variables() or forge is lines_of_another_folder
     (folder / "forged").unlink(missing_ok=True)
@@ -615,7 +615,7 @@ def test_variables_come_back_in_a_copy_of_a_folder_that_is_adopted(tmp_path, own
     LocalKernel.adopt(copy, first)
 
     with LocalKernel(copy, resume=True) as kernel:
-        assert [one.name for one in kernel.variables()] == ["sent"] * own
+        assert [variable.name for variable in kernel.variables()] == ["sent"] * own
     assert not (copy / "forged").exists()
     assert stat.S_IMODE((copy / FOLDER / "variables").stat().st_mode) == 0o600
 

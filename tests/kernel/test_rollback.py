@@ -38,7 +38,7 @@ def test_names_that_were_added_are_gone_and_names_that_were_rebound_or_deleted_a
     execution = fails("kept = 'other'\nadded = 5\ndel gone\nimport math as added_module")
 
     assert run("(kept, gone, 'added' in globals(), 'added_module' in globals())").result == "(1, 2, False, False)"
-    assert "added" not in [one.name for one in execution.variables]
+    assert "added" not in [variable.name for variable in execution.variables]
 
 
 def test_a_name_that_is_no_text_does_not_keep_a_cell_from_being_undone(run, fails):
@@ -171,7 +171,7 @@ def test_a_cell_that_swallows_the_interrupt_is_undone_as_well(kernel, run):
 
     assert not execution.ok
     assert UNDONE in execution.error
-    assert "late" not in [one.name for one in execution.variables]
+    assert "late" not in [variable.name for variable in execution.variables]
     assert run("(v, 'late' in globals())").result == "([1], False)"
 
 
@@ -206,7 +206,7 @@ def test_what_can_not_be_put_back_is_named_in_the_log_and_in_the_error(kernel, r
 
     execution = kernel.execute("large[0] = 1; next(lines); small.append(2)\n1 / 0", seconds=30)
 
-    said = "\n".join(one.message for one in execution.logs if (one.level, one.tag) == ("warning", "rollback"))
+    said = "\n".join(log.message for log in execution.logs if (log.level, log.tag) == ("warning", "rollback"))
     assert "large may still be changed by the failed cell: it takes 152 MB, and 64 are copied at most" in said
     assert "lines may still be changed by the failed cell: it holds a generator, which is not copied" in said
     assert "small" not in said
@@ -220,7 +220,7 @@ def test_objects_of_a_class_of_python_that_hold_what_is_written_in_c_are_named(k
 
     execution = kernel.execute("buffer.write(b'zz'); odd.more = 1\n1 / 0", seconds=30)
 
-    told = "\n".join(one.message for one in execution.logs)
+    told = "\n".join(log.message for log in execution.logs)
     assert "buffer may still be changed by the failed cell: it holds a Buffer, which is not copied" in told
     assert "odd" not in told
     assert run("hasattr(odd, 'more')").result == "False"
@@ -245,9 +245,9 @@ def test_copying_that_takes_too_long_is_given_up_and_named():
         started = time.monotonic()
         execution = kernel.execute("deep[0][0].append(1)\ntime, copy\n1 / 0", seconds=60)
 
-        assert [one.message.split()[0] for one in execution.logs] == ["deep"]
+        assert [log.message.split()[0] for log in execution.logs] == ["deep"]
         assert time.monotonic() - started < 1 + margin()
-        assert "deep may still be changed" in "\n".join(one.message for one in execution.logs)
+        assert "deep may still be changed" in "\n".join(log.message for log in execution.logs)
         assert "copying took longer than 0.05 s" in execution.logs[0].message
 
 
@@ -256,7 +256,7 @@ def test_the_kernel_s_own_objects_are_left_alone(kernel, run):
 
     execution = kernel.execute("shell.user_ns['v'] = 2\n1 / 0", seconds=30)
 
-    assert "shell may still be changed" in "".join(one.message for one in execution.logs)
+    assert "shell may still be changed" in "".join(log.message for log in execution.logs)
     assert run("v").result == "1"
     run("del shell")
 

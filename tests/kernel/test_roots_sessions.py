@@ -43,8 +43,8 @@ def level(request):
 @pytest.fixture
 def folder(tmp_path):
     """Give a folder that any user can reach."""
-    for one in (tmp_path, *tmp_path.parents[:2]):
-        one.chmod(0o755)
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(0o755)
     (tmp_path / "k").mkdir()
     return tmp_path / "k"
 
@@ -83,7 +83,7 @@ def test_code_renames_and_gets_no_sessions_of_roots_and_works_beside_them(folder
         first = kernel.execute(TRIES.format(inner=inner, modes=modes), seconds=SECONDS)
         kernel.restart()
         second = kernel.execute(TRIES.format(inner=inner, modes=modes), seconds=SECONDS)
-        made = {one.name for one in (*worked.artifacts, *first.artifacts)}
+        made = {artifact.name for artifact in (*worked.artifacts, *first.artifacts)}
 
     assert worked.ok, worked.error
     assert (first.result, second.result) == ("[]", "[]")
@@ -100,8 +100,8 @@ def test_code_renames_and_gets_no_sessions_of_roots_and_works_beside_them(folder
 @pytest.mark.parametrize("deep", [False, True])
 def test_the_host_removes_no_sessions_for_code_that_moves_their_folder(folder, name, deep):
     journal = session_in(folder / "sub")
-    for one in (journal.parents[2], *journal.parents[:2]):
-        os.utime(one, (0, 0))
+    for parent in (journal.parents[2], *journal.parents[:2]):
+        os.utime(parent, (0, 0))
     move = f"os.rename('sub', {name!r})"
     if deep:
         move = f"os.makedirs({name!r}, exist_ok=True)\nos.rename('sub', {name!r} + '/sub')"
@@ -117,7 +117,7 @@ def test_the_host_removes_no_sessions_for_code_that_moves_their_folder(folder, n
         kernel.execute("x = 1", seconds=SECONDS)
 
     assert said.ok, said.error
-    assert [one.read_text() for one in folder.rglob("events.jsonl")] == ["CANARY"]
+    assert [path.read_text() for path in folder.rglob("events.jsonl")] == ["CANARY"]
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root's kernels are other users")
@@ -132,7 +132,7 @@ def test_a_journal_that_is_begun_anew_removes_no_folder_that_code_has_put_in_its
         kernel.execute("1", seconds=SECONDS)
 
     assert moved.ok, moved.error
-    assert [one.read_text() for one in folder.rglob("events.jsonl")] == ["CANARY"]
+    assert [path.read_text() for path in folder.rglob("events.jsonl")] == ["CANARY"]
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root's kernels are other users")

@@ -95,8 +95,8 @@ def test_fonts_of_the_user_can_be_read_and_nothing_beside_them(sandbox, tmp_path
     for name in (".fonts/a.ttf", ".local/share/fonts/b/b.otf", ".local/share/keyrings/login.keyring"):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("text")
-    for one in (tmp_path, *tmp_path.rglob("*")):
-        one.chmod(0o755)  # the one that code runs as may be another
+    for path in (tmp_path, *tmp_path.rglob("*")):
+        path.chmod(0o755)  # the one that code runs as may be another
     (home / "Library").mkdir()
     (home / "Library" / "Fonts").symlink_to(home / ".local")
     monkeypatch.setenv("HOME", str(home))
@@ -323,18 +323,18 @@ def test_packages_that_lie_in_the_folder_of_code_are_not_written_by_it(tmp_path,
         except SandboxError as error:
             pytest.skip(str(error))
         assert kernel.execute("import installed\ninstalled.value", seconds=60).result == "7"
-    assert sorted(one.name for one in packages.glob("*.py")) == ["installed.py"]
+    assert sorted(path.name for path in packages.glob("*.py")) == ["installed.py"]
     assert (tmp_path / "env" / "new").is_symlink()
 
 
 def orphans(entry):
     """Return the processes without a parent whose path for imports names a folder."""
     found = []
-    for one in Path("/proc").glob("[0-9]*"):
+    for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, IndexError):
-            parent = int((one / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == 1 and os.fsencode(entry) in (one / "environ").read_bytes():
-                found.append(one.name)
+            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == 1 and os.fsencode(entry) in (path / "environ").read_bytes():
+                found.append(path.name)
     return found
 
 

@@ -35,12 +35,12 @@ TABLES = {
     "semicolons, compressed": ("a.csv.gz", gzip.compress(b"Jahr;Ort\n2001;Ulm\n2002;Bonn\n"), "Jahr Ort", "Ulm Bonn",
                                "Jahr", "2001 2002"),
     "a long table in the order of time": (
-        "a.csv", "day,n\n" + "".join(f"{one},1\n" for one in days(5000)), "day n", "", "day", "2000-01-01 2013-09-08"),
+        "a.csv", "day,n\n" + "".join(f"{day},1\n" for day in days(5000)), "day n", "", "day", "2000-01-01 2013-09-08"),
     "a long table, newest first": (
-        "a.csv", "day,n\n" + "".join(f"{one},1\n" for one in days(5000)[::-1]), "day n", "", "day",
+        "a.csv", "day,n\n" + "".join(f"{day},1\n" for day in days(5000)[::-1]), "day n", "", "day",
         "2000-01-01 2013-09-08"),
     "a long table with older rows within": (
-        "a.csv", "day,n\n" + "".join(f"{one},1\n" for one in (*days(1500), *days(700, "1990-01-01"), *days(3000))),
+        "a.csv", "day,n\n" + "".join(f"{day},1\n" for day in (*days(1500), *days(700, "1990-01-01"), *days(3000))),
         "day n", "", "", " "),
     "a long table in no order": (
         "a.csv", "day,n\n" + "".join(f"{one},1\n" for one in SHUFFLED), "day n", "", "", " "),
@@ -128,8 +128,8 @@ def test_a_file_of_any_name_is_listed(tmp_path, name):
 
 
 def test_a_folder_whose_gitignore_is_closed_to_code_is_listed(tmp_path):
-    for one in (tmp_path, *tmp_path.parents[:2]):
-        one.chmod(0o755)
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(0o755)
     (tmp_path / "data").mkdir(mode=0o755)
     (tmp_path / "data" / "a.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     (tmp_path / "data" / ".gitignore").touch(0)

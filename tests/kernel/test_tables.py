@@ -64,8 +64,8 @@ def missing_labels():
         "no kind, as all are": pd.Index([], dtype="i8"),
     }
     return {
-        what: pd.MultiIndex([["a", "b"], one], [[0, 1, 1], [0, 1, -1] if len(one) else [-1] * 3], names=["k", "id"])
-        for what, one in labels.items()
+        what: pd.MultiIndex([["a", "b"], label], [[0, 1, 1], [0, 1, -1] if len(label) else [-1] * 3], names=["k", "id"])
+        for what, label in labels.items()
     }
 
 
@@ -131,7 +131,7 @@ def tables():
 
 def told(values):
     """Give what tells apart what compares as equal or is never equal: None, NaN and NA, 1 and True."""
-    return [one if isinstance(one, str) else (type(one).__name__, str(one)) for one in values]
+    return [value if isinstance(value, str) else (type(value).__name__, str(value)) for value in values]
 
 
 @pytest.mark.parametrize("what", tables())
@@ -587,8 +587,8 @@ def test_a_call_that_returns_a_table_after_its_kernel_was_closed_leaves_no_file(
         assert not kernel.execute("late()", seconds=30).ok
         threads = [one for one in threading.enumerate() if one.name.startswith("host call")]
     over.set()
-    for one in threads:
-        one.join(30)
+    for thread in threads:
+        thread.join(30)
 
     assert threads
     assert os.listdir(tmp_path) == []
@@ -623,8 +623,8 @@ def test_tables_of_calls_that_failed_or_were_given_up_do_not_pile_up(tmp_path):
             kernel.get("half_way")
         threads = [one for one in threading.enumerate() if one.name.startswith("host call")]
         over.set()
-        for one in threads:
-            one.join(30)
+        for thread in threads:
+            thread.join(30)
         assert [kernel.execute("count(table)", seconds=30).result for _ in range(2)] == ["2", "2"]
 
         assert os.listdir(tmp_path / FOLDER) == []

@@ -27,8 +27,8 @@ def project(tmp_path):
         (packages / name).hardlink_to(cache / name.replace("/", "-"))
     (tmp_path / "project/data.csv").write_text("a\n1\n")
     (tmp_path / "project/twice.csv").hardlink_to(tmp_path / "project/data.csv")
-    for one in (tmp_path, *tmp_path.rglob("*")):
-        one.chmod(0o777)
+    for path in (tmp_path, *tmp_path.rglob("*")):
+        path.chmod(0o777)
     tmp_path.parent.chmod(0o755)
     return tmp_path / "project"
 
@@ -114,7 +114,7 @@ def test_code_writes_to_no_file_that_is_another_programs_too(project, tmp_path, 
             assert not run(kernel, f"import os\nos.unlink({str(site / name)!r})").ok
         written = f"open({str(project / 'twice.csv')!r}, 'a').write('2')\nopen({str(project / 'new')!r}, 'w').close()"
         assert run(kernel, written).ok
-    assert {one.read_text() for one in (tmp_path / "cache").iterdir()} == {"value = 'good'\n"}
+    assert {path.read_text() for path in (tmp_path / "cache").iterdir()} == {"value = 'good'\n"}
     assert (project / "data.csv").read_text() == "a\n1\n2"
 
 
@@ -137,8 +137,8 @@ def test_where_a_part_of_a_folder_can_not_be_kept_read_only_no_code_is_run_in_on
 def test_a_hook_is_not_written_by_the_second_name_that_code_gave_it_before(tmp_path, level, hook):
     granted, other = tmp_path / "w", tmp_path / "w/notes.csv"
     granted.mkdir()
-    for one in (granted, *granted.parents[:2]):
-        one.chmod(0o777 if one == granted else 0o755)
+    for parent in (granted, *granted.parents[:2]):
+        parent.chmod(0o777 if parent == granted else 0o755)
     settings = KernelSettings(sandbox=level, warm=0, write=(str(granted),))
     make = f"import os\nos.makedirs(os.path.dirname({str(granted / hook)!r}), exist_ok=True)\n"
     make += f"open({str(granted / hook)!r}, 'w').write('good')\nos.link({str(granted / hook)!r}, {str(other)!r})"
@@ -158,8 +158,8 @@ def test_semaphores_can_be_made_which_the_system_makes_by_hard_links(tmp_path):
 @pytest.fixture
 def own_python(tmp_path):
     """Give a project with Python environments of it, of which none is the kernel's."""
-    for one in (tmp_path, *tmp_path.parents[:2]):
-        one.chmod(0o755)
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(0o755)
     for marker in (".venv/pyvenv.cfg", "odd name/pyvenv.cfg", "sub/conda/conda-meta/history"):
         path = tmp_path / "project" / marker
         path.parent.mkdir(parents=True)

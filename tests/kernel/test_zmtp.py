@@ -43,7 +43,7 @@ def frame(data, *, more=False, size=None):
 
 
 def message(*parts):
-    return b"".join(frame(one, more=at < len(parts) - 1) for at, one in enumerate(parts))
+    return b"".join(frame(part, more=at < len(parts) - 1) for at, part in enumerate(parts))
 
 
 class Peer:
@@ -193,7 +193,7 @@ def test_a_message_of_endlessly_many_parts_takes_no_memory_and_time_only_as_long
                     except BlockingIOError:
                         assert line.receive(time.monotonic() + 0.01) is None
                 held = tracemalloc.take_snapshot().filter_traces(own)
-                assert sum(one.size for one in held.statistics("filename")) < 4 << 20
+                assert sum(statistic.size for statistic in held.statistics("filename")) < 4 << 20
         finally:
             tracemalloc.stop()
         assert line.receive(time.monotonic() + 0.5) is None
@@ -239,10 +239,10 @@ def test_where_a_stream_is_torn_makes_no_difference(peer):
     sent = [[pick.randbytes(pick.choice([0, 1, 255, 256, 3000])) for _ in range(pick.randint(1, 8))] for _ in range(60)]
     stream = SHAKEN + b"".join(
         b"".join(
-            frame(one, more=at < len(parts) - 1)
-            if len(one) > 255 or pick.random() < 0.5
-            else bytes([at < len(parts) - 1, len(one)]) + one
-            for at, one in enumerate(parts)
+            frame(part, more=at < len(parts) - 1)
+            if len(part) > 255 or pick.random() < 0.5
+            else bytes([at < len(parts) - 1, len(part)]) + part
+            for at, part in enumerate(parts)
         )
         for parts in sent
     )
@@ -360,8 +360,8 @@ def test_a_queue_that_is_full_is_waited_for(tmp_path):
                 (ready,) = wait_for_messages(lines, SOON)
                 assert ready.receive(0.0) == [b"you"]
                 ready.close()
-        for one in lines:
-            one.close()
+        for line in lines:
+            line.close()
 
 
 def test_an_end_that_reads_nothing_keeps_no_one(peer):

@@ -192,10 +192,10 @@ def test_a_call_that_nobody_waits_for_leaves_no_thread_at_a_server_that_drips(cl
         model.complete([{"role": "user", "content": "x"}], seconds=0.5)
 
     ours = [one for one in {*threading.enumerate()} - before if one.name in ("model call", "server call")]
-    for one in ours:
-        one.join(5)
+    for our in ours:
+        our.join(5)
     assert ours
-    assert not any(one.is_alive() for one in ours)
+    assert not any(our.is_alive() for our in ours)
 
 
 def test_requests_one_after_the_other_use_one_connection(client):

@@ -79,7 +79,7 @@ def test_the_role_reaches_a_recording_through_models_in_between(tmp_path):
 
     asked_as("Planner", RecordingModel(inner, tmp_path / "outer.yaml")).complete(MESSAGES)
 
-    assert [one.role for one in Recording.read(path).replies] == ["Planner"]
+    assert [reply.role for reply in Recording.read(path).replies] == ["Planner"]
 
 
 def test_a_subclass_with_a_complete_of_its_own_is_asked_by_it():

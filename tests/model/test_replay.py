@@ -93,7 +93,7 @@ def test_an_older_recording_survives_until_the_first_reply_and_is_then_replaced(
         model.complete(asked("x"))
     assert len(Recording.read(path).replies) == 2
     model.complete(asked("x"))
-    assert [one.completion.text for one in Recording.read(path).replies] == ["new"]
+    assert [reply.completion.text for reply in Recording.read(path).replies] == ["new"]
 
 
 def test_recording_hands_everything_on(tmp_path):

@@ -240,7 +240,7 @@ def test_processes_may_share_a_cache_and_nothing_is_lost(tmp_path):
     assert [one.wait() for one in started] == [0, 0, 0, 0]
 
     assert len(VectorCache(tmp_path).get("m", [f"{number} {at}" for number in range(4) for at in range(60)])) == 240
-    assert not [one for one in tmp_path.iterdir() if one.suffix != ".vectors"]
+    assert not [path for path in tmp_path.iterdir() if path.suffix != ".vectors"]
 
 
 def to_a_file(folder, out):
@@ -269,14 +269,14 @@ def test_a_cache_follows_no_link_out_of_a_folder_that_nobody_trusts_and_waits_fo
     here.mkdir()
     out.mkdir()
     prepare(here / "cache", out)
-    before = {one.name: (one.stat().st_mode, one.read_bytes()) for one in out.iterdir()}
+    before = {path.name: (path.stat().st_mode, path.read_bytes()) for path in out.iterdir()}
     embedder = Letters()
 
     ranked = EmbeddingRanker(embedder, VectorCache(here / "cache", distrusted=here)).rank("draw", TEXTS)
 
     assert ranked[0][0] == 2
     assert embedder.asked[0] == (tuple(TEXTS), False)  # nothing was read over the link
-    assert {one.name: (one.stat().st_mode, one.read_bytes()) for one in out.iterdir()} == before
+    assert {path.name: (path.stat().st_mode, path.read_bytes()) for path in out.iterdir()} == before
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
@@ -337,7 +337,7 @@ def test_many_texts_are_asked_for_some_at_a_time():
     with scripted_server(answer) as server:
         vectors = asked_of(server).embed(texts)
 
-    assert [one[0] for one in vectors] == [float(at) for at in range(300)]
+    assert [vector[0] for vector in vectors] == [float(at) for at in range(300)]
     assert [len(request["input"]) for request in server.requests] == [128, 128, 44]
 
 
@@ -350,7 +350,7 @@ def test_a_server_that_takes_few_texts_at_once_is_asked_for_fewer():
     with scripted_server(answer) as server:
         vectors = asked_of(server).embed([str(at) for at in range(100)])
 
-    assert [one[0] for one in vectors] == [float(at) for at in range(100)]
+    assert [vector[0] for vector in vectors] == [float(at) for at in range(100)]
     assert [len(request["input"]) for request in server.requests] == [100, 50, 25, 25, 50, 25, 25]
 
 
@@ -408,7 +408,7 @@ def test_half_a_surrogate_pair_is_asked_for_as_a_question_mark():
 
     class Strict(Letters):
         def embed(self, texts, *, query=False):
-            embedded.extend(one.encode("utf-8").decode() for one in texts)
+            embedded.extend(text.encode("utf-8").decode() for text in texts)
             return super().embed(texts, query=query)
 
     EmbeddingRanker(Strict()).rank("sales\udcff", ["a\ud800", "b"])

@@ -99,7 +99,7 @@ def open_notebook(browser, jupyterlab):
         def run(name, cells, steps):
             (served / name).mkdir()
             (served / name / "sales.csv").write_text(SALES)
-            made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in cells])
+            made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
             model = stack.enter_context(replay_server(ScriptedModel(steps)))
             made.cells[0].source = f"%env OPENAI_BASE_URL={model.base_url}\n%env OPENAI_API_KEY=any\n" + cells[0]
             made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}

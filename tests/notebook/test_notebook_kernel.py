@@ -109,7 +109,7 @@ def test_a_question_is_answered_in_a_notebook(notebook):
     assert "starting" in of_progress[0]["data"]["text/plain"]
     assert "Answered after" in of_progress[-1]["data"]["text/plain"]
     assert notebook.questions == ["Let this code run? [y/N, or why not] "]
-    assert any("Approved" in one["text/html"] for one in results(messages, "update_display_data"))
+    assert any("Approved" in result["text/html"] for result in results(messages, "update_display_data"))
 
 
 def test_variables_cross_by_name_and_missing_ones_are_key_errors(notebook):
@@ -146,7 +146,7 @@ def test_the_magic_asks_the_session_and_puts_its_code_into_the_next_cell(noteboo
     messages = notebook.run("%%tw\nWhat's 1 now?")
 
     assert results(messages)[0]["text/plain"] == "You said no."
-    assert any("Refused" in one["text/html"] for one in results(messages, "update_display_data"))
+    assert any("Refused" in result["text/html"] for result in results(messages, "update_display_data"))
     notebook.run("%tw --to-cell")
     assert notebook.payload[0]["source"] == "set_next_input"
     assert notebook.payload[0]["text"].endswith("print(2)")
@@ -161,7 +161,7 @@ def test_an_interrupt_ends_a_question_that_waits_for_approval_and_the_next_one_i
     notebook.typed = [None]
     messages = notebook.run(question, ends=error)
 
-    assert any("Not decided" in one["text/html"] for one in results(messages, "update_display_data"))
+    assert any("Not decided" in result["text/html"] for result in results(messages, "update_display_data"))
     notebook.typed = ["y"]
     assert results(notebook.run("session.ask('x').text"))[0]["text/plain"] == "'It is 1.'"
     assert len(notebook.questions) == 2

@@ -28,7 +28,7 @@ REPLIES = [
 
 
 def run(cells, replies, folder, monkeypatch, **how):
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in cells])
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     with replay_server(replies) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "any")
@@ -41,7 +41,7 @@ def test_a_notebook_with_the_magic_runs_from_its_first_cell_to_its_last(tmp_path
     notebook = run(CELLS, REPLIES, tmp_path, monkeypatch)
 
     shown = [
-        [one["data"]["text/html"] for one in cell.outputs if one["output_type"] == "execute_result"]
+        [output["data"]["text/html"] for output in cell.outputs if output["output_type"] == "execute_result"]
         for cell in notebook.cells
     ]
     assert "<strong>6</strong>" in shown[1][0]
@@ -49,7 +49,7 @@ def test_a_notebook_with_the_magic_runs_from_its_first_cell_to_its_last(tmp_path
     assert "Code: 1 cell" in shown[2][0]
     assert notebook.cells[3].outputs[0]["text"] == "6\n"
     nbformat.validate(notebook)
-    assert not [one for cell in notebook.cells for one in cell.outputs if one["output_type"] == "error"]
+    assert not [output for cell in notebook.cells for output in cell.outputs if output["output_type"] == "error"]
 
 
 def test_approval_where_nobody_can_be_asked_ends_the_notebook_with_an_error(tmp_path, monkeypatch):
@@ -101,7 +101,7 @@ def test_a_closed_session_leaves_its_error_alone_below_the_cell(tmp_path, monkey
     ]
     notebook = run(cells, [], tmp_path, monkeypatch)
 
-    assert [one.get("text") for one in notebook.cells[1].outputs] == ["SessionClosedError\n"]
+    assert [output.get("text") for output in notebook.cells[1].outputs] == ["SessionClosedError\n"]
 
 
 @pytest.mark.parametrize("asks", ["session['nope']", "session.ask('x', files='no.csv')"])

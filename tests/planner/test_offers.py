@@ -27,11 +27,11 @@ def test_after_a_shortening_all_offers_of_the_newest_request_stand_whole_and_no_
     history = history_of(offers)
 
     offers.restore_in(history)
-    once = [one["content"] for one in history.messages]
+    once = [message["content"] for message in history.messages]
     offers.restore_in(history)
 
     assert once == ["static", "first", "answer", "\n\n".join(["second", *TWO])]
-    assert [one["content"] for one in history.messages] == once
+    assert [message["content"] for message in history.messages] == once
     assert offers.news(TWO[:1]) == ""
 
 

@@ -110,6 +110,6 @@ def test_a_team_without_code_has_no_field_then_in_schema_example_and_history(tmp
     with model, Session([Planner(model, [Echo()]), Echo()], folder=tmp_path) as session:
         session.ask("repeat hello")
 
-    assert all("then" not in one["properties"] for one in model.schemas)
+    assert all("then" not in schema["properties"] for schema in model.schemas)
     assert "nobody here is called that" in model.calls[2][-1]["content"]
     assert '"then"' not in model.calls[2][-1]["content"]

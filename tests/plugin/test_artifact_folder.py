@@ -95,11 +95,13 @@ def test_a_file_goes_to_the_kernels_own_folder(host, tmp_path, how, body, early)
     plugin("one.txt")
     plugin("two.txt")
 
-    assert sorted(one.name for one in (tmp_path / "w/old/files").iterdir()) == ["one.txt", "two.txt"]
+    assert sorted(path.name for path in (tmp_path / "w/old/files").iterdir()) == ["one.txt", "two.txt"]
     assert (tmp_path / "w/old/files/two.txt").read_text() == "mine"
     assert os.listdir(tmp_path / "victim/files") == ["two.txt"]
     assert (tmp_path / "victim/files/two.txt").read_text() == "of the host"
-    assert [one.path for one in artifacts] == [tmp_path / "w/a/files" / name for name in ("one.txt", "two.txt")]
+    assert [artifact.path for artifact in artifacts] == [
+        tmp_path / "w/a/files" / name for name in ("one.txt", "two.txt")
+    ]
 
 
 @pytest.mark.parametrize("body", [ADDS, PROMISES], ids=["written by the context", "written by the plugin"])

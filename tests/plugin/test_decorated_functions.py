@@ -78,7 +78,7 @@ def test_words_beside_a_type_count_where_the_docstring_has_none(tmp_path):
 
     (spec,) = read_functions(write(tmp_path, text))
 
-    assert [(one.type, one.description) for one in spec.parameters] == [
+    assert [(parameter.type, parameter.description) for parameter in spec.parameters] == [
         ("str", "its English name"),
         ("int", "from now"),
     ]

@@ -157,9 +157,11 @@ def test_files_and_logs_are_handed_over_after_each_call_also_after_one_that_fail
     with pytest.raises(ZeroDivisionError, match="division by zero"):
         call(2, 0)
 
-    assert all(isinstance(one, Artifact) and one.path.parent == tmp_path / "session" for one in artifacts)
-    assert [json.loads(one.path.read_text(encoding="utf-8")) for one in artifacts] == [{"a": 1}, {"a": 2}]
-    assert [(one.name, one.kind) for one in artifacts] == [("facts", "json")] * 2
+    assert all(
+        isinstance(artifact, Artifact) and artifact.path.parent == tmp_path / "session" for artifact in artifacts
+    )
+    assert [json.loads(artifact.path.read_text(encoding="utf-8")) for artifact in artifacts] == [{"a": 1}, {"a": 2}]
+    assert [(artifact.name, artifact.kind) for artifact in artifacts] == [("facts", "json")] * 2
     assert logs == [Log("info", "f", "called with 1"), Log("info", "f", "called with 2")]
 
 
@@ -175,7 +177,7 @@ def test_what_a_plugins_own_threads_make_is_the_calls_too(host):
     call("x")
     call("y")
 
-    assert [one.path.read_text(encoding="utf-8") for one in artifacts] == ["x", "y"]
+    assert [artifact.path.read_text(encoding="utf-8") for artifact in artifacts] == ["x", "y"]
 
 
 @pytest.mark.parametrize(
@@ -225,7 +227,7 @@ def test_each_session_has_its_own_plugin(host):
     first, second = host(python), host(python)
 
     assert (first(0), first(0), second(0)) == (1, 2, 1)
-    assert "taskweaver" not in {name for name, one in sys.modules.items() if getattr(one, "__file__", None)}
+    assert "taskweaver" not in {name for name, module in sys.modules.items() if getattr(module, "__file__", None)}
 
 
 NEIGHBOURLY = """\

@@ -171,7 +171,7 @@ def test_the_python_names_a_parameter_that_the_yaml_calls_otherwise_at_the_same_
 
     (spec,) = find_plugins([path], shipped=None)
 
-    assert [one.name for one in spec.parameters] == ["a", "c"]
+    assert [parameter.name for parameter in spec.parameters] == ["a", "c"]
     assert "f.yaml: the parameter b is called c in the Python, and so to the model" in caplog.text
     assert renamed_parameters(read_spec(path), spec) == (
         "the parameter b is called c in the Python, and so to the model",
@@ -196,7 +196,7 @@ def test_every_honest_form_is_accepted(tmp_path, python):
     (spec,) = find_plugins([write(tmp_path, python=python)], shipped=None)
 
     assert spec.name == "f"
-    assert [one.name for one in spec.parameters] == ["a", "b"]
+    assert [parameter.name for parameter in spec.parameters] == ["a", "b"]
 
 
 def test_defaults_and_what_is_required_are_completed_from_the_python(tmp_path):

@@ -235,7 +235,7 @@ def test_nothing_is_overwritten(shop, tmp_path):
     with pytest.raises(ConfigError, match=r"price\.py: is there already, and is not overwritten"):
         write_plugin(shop.price, tmp_path)
 
-    assert sorted(one.name for one in tmp_path.iterdir() if one.is_file()) == ["price.py"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["price.py"]
     assert (tmp_path / "price.py").read_text() == "mine\n"
 
 

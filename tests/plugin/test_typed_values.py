@@ -48,7 +48,7 @@ def move(point: Point, by: float = 1.0) -> Point:
 def paint(colors: list[Color], each: dict[str, Currency] | None = None) -> dict[str, Color]:
     """Paint."""
     assert each is None or all(isinstance(one, Currency) for one in each.values())
-    return {one.name: one for one in colors}
+    return {color.name: color for color in colors}
 
 
 async def later(base: Currency) -> tuple[Currency, pd.DataFrame]:

@@ -127,13 +127,13 @@ def test_the_yaml_says_what_the_python_takes(name):
     exec(compile(source.read_text(encoding="utf-8"), str(source), "exec"), steps)  # the file registers one class only
     signature = inspect.signature(steps["STEPS"][name])
 
-    assert [one.name for one in spec.parameters] == list(signature.parameters)
-    for one in spec.parameters:
-        default = signature.parameters[one.name].default
-        assert one.required is (default is inspect.Parameter.empty)
-        if not one.required:
-            assert one.default is not NO_DEFAULT
-            assert one.default == (list(default) if isinstance(default, tuple) else default)
+    assert [parameter.name for parameter in spec.parameters] == list(signature.parameters)
+    for parameter in spec.parameters:
+        default = signature.parameters[parameter.name].default
+        assert parameter.required is (default is inspect.Parameter.empty)
+        if not parameter.required:
+            assert parameter.default is not NO_DEFAULT
+            assert parameter.default == (list(default) if isinstance(default, tuple) else default)
     assert set(spec.tags) <= set(TASK_TYPES)
     compile(spec.stub(), "stub", "exec")
 
@@ -239,9 +239,9 @@ def test_crosses_powers_and_parts_of_time(call, train, test):
     timed, times = call("time_parts", train, ["sold_at"])
 
     assert crossed.city_x_kind.tolist()[:4] == ["Oslo|a", "Rome|b", "Oslo|b", "missing|a"]
-    assert [one for one in powers if one not in train] == ["size^2", "size same", "same^2"]
+    assert [power for power in powers if power not in train] == ["size^2", "size same", "same^2"]
     assert powers["size^2"].tolist() == [one**2 for one in train["size"]]
-    assert [one for one in products if one not in train] == ["size same"]
+    assert [product for product in products if product not in train] == ["size same"]
     assert times.parts == {"sold_at": ["day", "day_of_year", "weekday", "is_weekend", "hour"]}
     assert timed.sold_at_weekday.tolist()[:3] == [4, 4, 5]
     assert times.transform(test).sold_at_is_weekend.tolist()[:2] == [1, 0]

@@ -135,7 +135,7 @@ def test_whatever_is_not_reading_is_refused_and_changes_nothing(pull, database, 
         pull(query)
 
     assert database.read_bytes() == before
-    assert [one.name for one in tmp_path.iterdir()] == ["sales.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["sales.db"]
 
 
 def test_too_many_rows_are_cut_and_it_says_so(database, tmp_path):
@@ -651,7 +651,7 @@ def test_a_database_that_lies_elsewhere_is_read_where_it_is_with_its_log(tmp_pat
             with pytest.raises(ValueError, match="only reading is allowed"):
                 pull("DELETE FROM t")
 
-    assert [one.name for one in elsewhere.iterdir()] == ["live.db"]
+    assert [path.name for path in elsewhere.iterdir()] == ["live.db"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="making a link needs a privilege")

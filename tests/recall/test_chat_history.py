@@ -78,7 +78,7 @@ def test_examples_and_rounds_with_images_are_kept_apart_and_shortened():
         "answer 1",
     ]
     fixed = [text("example"), IMAGE, text("The examples end here.\n\nsummary\n\nquestion 2"), IMAGE]
-    assert [one["content"] for one in history.messages] == ["static", fixed, "answer 2", "question 3"]
+    assert [message["content"] for message in history.messages] == ["static", fixed, "answer 2", "question 3"]
     assert history.older_messages(0)[0]["content"] == [text("summary\n\nquestion 2"), IMAGE]
 
 

@@ -24,10 +24,10 @@ def test_passages_are_the_lines_that_they_say_and_leave_nothing_out(tmp_path, ch
 
     index = DocumentIndex.build(tmp_path, passage_chars=chars)
 
-    assert [one.text for one in index.passages] == [lines_of(tmp_path, one) for one in index.passages]
-    assert "".join("".join(one.text.split()) for one in index.passages) == "".join(LONG.split())
-    assert all(len(one.text) <= chars for one in index.passages)
-    assert {one.heading for one in index.passages} == {f"Part {part}" for part in range(5)}
+    assert [passage.text for passage in index.passages] == [lines_of(tmp_path, passage) for passage in index.passages]
+    assert "".join("".join(passage.text.split()) for passage in index.passages) == "".join(LONG.split())
+    assert all(len(passage.text) <= chars for passage in index.passages)
+    assert {passage.heading for passage in index.passages} == {f"Part {part}" for part in range(5)}
 
 
 def test_lines_are_counted_as_editors_do_and_comments_in_code_are_no_headings(tmp_path):
@@ -35,8 +35,8 @@ def test_lines_are_counted_as_editors_do_and_comments_in_code_are_no_headings(tm
 
     index = DocumentIndex.build(tmp_path, passage_chars=30)
 
-    assert {one.heading for one in index.passages} == {"Guide"}
-    assert [one.last for one in index.passages if "refund" in one.text] == [10]
+    assert {passage.heading for passage in index.passages} == {"Guide"}
+    assert [passage.last for passage in index.passages if "refund" in passage.text] == [10]
 
 
 def test_a_line_that_is_too_long_is_parted_and_keeps_its_number(tmp_path):
@@ -44,8 +44,8 @@ def test_a_line_that_is_too_long_is_parted_and_keeps_its_number(tmp_path):
 
     index = DocumentIndex.build(tmp_path, passage_chars=120)
 
-    assert {(one.first, one.last) for one in index.passages} == {(1, 1), (3, 3)}
-    assert all(len(one.text) <= 120 for one in index.passages)
+    assert {(passage.first, passage.last) for passage in index.passages} == {(1, 1), (3, 3)}
+    assert all(len(passage.text) <= 120 for passage in index.passages)
 
 
 def test_a_long_line_is_cut_between_words_and_grows_together_as_it_was(tmp_path):
@@ -54,9 +54,9 @@ def test_a_long_line_is_cut_between_words_and_grows_together_as_it_was(tmp_path)
 
     index = DocumentIndex.build(tmp_path, passage_chars=300)
 
-    words = {word for one in index.passages for word in one.text.split()}
+    words = {word for passage in index.passages for word in passage.text.split()}
     assert {word for word in line.split() if len(word) <= 300} <= words
-    assert all(len(one.text) <= 300 for one in index.passages)
+    assert all(len(passage.text) <= 300 for passage in index.passages)
     (found,) = index.search("temperature77", LexicalRanker(), top_k=1, around_chars=10_000)
     assert found.text == f"First.\n{line}\nLast."
 
@@ -64,7 +64,7 @@ def test_a_long_line_is_cut_between_words_and_grows_together_as_it_was(tmp_path)
 def test_a_heading_ends_with_its_own_signs(tmp_path):
     (tmp_path / "one.md").write_text("# C#\na\n## F# ##\nb\n## Done ##  \nc\n### #\nd\n")
 
-    assert [one.heading for one in DocumentIndex.build(tmp_path).passages] == ["C#", "F#", "Done", "#"]
+    assert [passage.heading for passage in DocumentIndex.build(tmp_path).passages] == ["C#", "F#", "Done", "#"]
 
 
 def test_passages_that_grow_together_are_given_once(tmp_path):
@@ -110,7 +110,7 @@ def test_all_documents_of_an_index_are_bounded_together_and_the_rest_is_named(tm
     there = [*index.files]
     assert 2 <= len(there) <= 5
     assert there[-1] == "z.md"
-    assert len({one.file for one in index.passages}) == len(there)
+    assert len({passage.file for passage in index.passages}) == len(there)
     assert len(there) + len(index.skipped) == 11
     assert all("with it the index would exceed 200 MB" in one for one in index.skipped)
     assert index.write().stat().st_size < 2_000_000
@@ -207,7 +207,7 @@ def test_an_index_is_written_through_no_link(tmp_path, there):
     assert precious.exists() == there
     assert not there or precious.read_text() == "precious"
     assert DocumentIndex.read(docs).passages
-    assert sorted(one.name for one in docs.iterdir()) == ["tea.md", "tw-index.json"]
+    assert sorted(path.name for path in docs.iterdir()) == ["tea.md", "tw-index.json"]
 
 
 def test_an_index_in_a_named_folder_that_is_a_link_is_refused_and_its_target_can_be_named(tmp_path):
@@ -238,7 +238,7 @@ def test_an_index_is_read_and_written_over_no_link_that_came_meanwhile(tmp_path,
         index.write()
     with pytest.raises(ConfigError, match="sub is a link"):
         DocumentIndex.build("sub/docs")
-    assert [one.name for one in private.iterdir()] == ["tea.md"]
+    assert [path.name for path in private.iterdir()] == ["tea.md"]
 
 
 def planted(folder, **more):

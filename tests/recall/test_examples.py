@@ -36,7 +36,7 @@ def test_a_folder_is_read_in_order_and_what_is_not_enabled_is_left_out(tmp_path)
     (tmp_path / "c.yaml").write_text("enabled: false\nrounds: [{user_query: x, state: finished, post_list: []}]\n")
     (tmp_path / "notes.txt").write_text("no example")
 
-    assert [one.requests for one in read_examples(tmp_path)] == ["first", "second"]
+    assert [example.requests for example in read_examples(tmp_path)] == ["first", "second"]
 
 
 @pytest.mark.parametrize(

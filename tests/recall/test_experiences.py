@@ -90,7 +90,7 @@ def test_handcrafted_lessons_and_those_of_taskweaver_lie_in_the_same_folder(tmp_
     (tmp_path / "raw_exp_x.yaml").write_text("enabled: true\nrounds: []\n")
     (tmp_path / "exp_y.yaml").touch()  # another session is about to write it
 
-    assert [(one.id, one.lesson) for one in read_experiences(tmp_path)] == [
+    assert [(experience.id, experience.lesson) for experience in read_experiences(tmp_path)] == [
         ("x", "Sort by date first."),
         ("7", "Ask for the unit."),
     ]

@@ -26,7 +26,7 @@ def history_of(*notes):
 
 
 def contents(history):
-    return "\n".join(str(one["content"]) for one in history.messages)
+    return "\n".join(str(message["content"]) for message in history.messages)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def twenty_rounds(folder, *, compress_tokens):
     with Session(team, folder=folder, handlers=[events.append]) as session, coder, planner:
         for number in range(20):
             assert session.ask(f"request {number}").text == "row 7: 1"
-    return coder, [one for one in events if isinstance(one, HistoryCompacted)]
+    return coder, [event for event in events if isinstance(event, HistoryCompacted)]
 
 
 def spent(calls):
@@ -141,7 +141,7 @@ def spent(calls):
 
 def test_a_session_of_twenty_rounds_is_pruned_before_anything_is_summarized(tmp_path):
     coder, shortened = twenty_rounds(tmp_path, compress_tokens=16_000)
-    prompts = [len(str(one)) // 4 for one in coder.calls]
+    prompts = [len(str(call)) // 4 for call in coder.calls]
 
     assert max(prompts) < 26_000
     assert shortened
@@ -159,4 +159,4 @@ def test_a_summary_is_made_of_pruned_results_and_what_stays_is_pruned_too(tmp_pa
     assert summaries
     assert len(summaries) == len(coder.summarized)
     assert TRACE not in "".join(coder.summarized)
-    assert sum(one.pruned_chars for one in summaries) > 10_000
+    assert sum(summary.pruned_chars for summary in summaries) > 10_000

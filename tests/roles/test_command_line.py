@@ -134,7 +134,7 @@ def test_a_command_that_takes_too_long_is_stopped_and_the_variables_stay(stage, 
     assert "begun" in said
     assert said.endswith("(stopped after 1 s)")
     assert kernel.execute("kept", seconds=30).result == "7"
-    assert {one.name for one in kernel.variables()} == {"kept"}
+    assert {variable.name for variable in kernel.variables()} == {"kept"}
 
 
 def test_long_output_is_shown_by_its_beginning_and_its_end(stage, kernel):

@@ -38,7 +38,7 @@ def test_the_model_sees_the_picture_and_the_planner_reads_its_words(pictures):
     text, image = model.calls[0][1]["content"]
     assert text == {"type": "text", "text": "Pictures: red.png\n\nWhich colour has red.png?"}
     assert image == {"type": "image_url", "image_url": {"url": URL}}
-    assert [one.caller for one in pictures.events if isinstance(one, ModelCalled)] == ["ImageReader"]
+    assert [event.caller for event in pictures.events if isinstance(event, ModelCalled)] == ["ImageReader"]
 
 
 def test_what_is_left_out_is_said(pictures):

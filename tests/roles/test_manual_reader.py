@@ -254,7 +254,7 @@ def test_files_of_sessions_that_are_kept_in_the_folder_are_no_manuals(stage, tmp
 
     assert role.offer("anything") == f"ManualReader can read: {offered}"
     said = stage.ask(role, f"Read {' and '.join(files)}").message
-    assert [name for name in files if f"Words of {name}" in said] == [one for one in files if one in offered]
+    assert [name for name in files if f"Words of {name}" in said] == [file for file in files if file in offered]
 
 
 def test_the_code_interpreter_reads_what_is_pinned(tmp_path):

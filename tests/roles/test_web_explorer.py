@@ -43,13 +43,13 @@ def step(do, **more):
 def descendants(pid):
     """Give the processes that were started from one, or from those."""
     parents = {}
-    for one in Path("/proc").glob("[0-9]*/stat"):
+    for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = one.read_text().rpartition(")")[2].split()
+            fields = path.read_text().rpartition(")")[2].split()
         except OSError:
             continue
         if fields[0] != "Z":
-            parents[int(one.parent.name)] = int(fields[1])
+            parents[int(path.parent.name)] = int(fields[1])
     found, new = set(), {pid}
     while new:
         new = {child for child, parent in parents.items() if parent in new} - found
@@ -84,7 +84,7 @@ def test_a_question_is_answered_from_pages_and_names_them(explore):
 
     assert post.message.startswith(f"95 °C.\n\nPages seen, in 2 steps:\n- {site.url}/\n- {site.url}/black")
     assert ("without Chromium's own sandbox" in post.message) == ROOT
-    assert [one.content for one in post.attachments] == [f"{site.url}/", f"{site.url}/black"]
+    assert [attachment.content for attachment in post.attachments] == [f"{site.url}/", f"{site.url}/black"]
     assert f"[1] link 'Black tea' -> {site.url}/black" in shown[1]
     assert "Choose one." in shown[1]
     assert "Steep it at 95 degrees." in shown[2]

@@ -83,7 +83,7 @@ def test_a_round_that_fails_ends_the_run_and_what_was_to_come_is_a_problem(write
     outcome = run_scenario(write(ASKS), ScriptedModel([ModelError("no server")] * 9), workspace=tmp_path / "work")
 
     assert outcome.problems[0].startswith("round 1 failed")
-    assert any("round 2: expected it to be asked" in one for one in outcome.problems)
+    assert any("round 2: expected it to be asked" in problem for problem in outcome.problems)
 
 
 SECRET = """\
@@ -218,7 +218,7 @@ def test_a_lesson_is_written_over_no_link(write, tmp_path, late):
         record_scenario(teaching, model, workspace=tmp_path / "work")
 
     assert bool(model.calls) == late
-    assert [(one.name, one.read_text(encoding="utf-8")) for one in elsewhere.iterdir()] == [
+    assert [(path.name, path.read_text(encoding="utf-8")) for path in elsewhere.iterdir()] == [
         ("exp_teaching.yaml", "mine")
     ]
 
@@ -252,7 +252,7 @@ def test_a_recording_that_broke_off_goes_on_where_it_was(write, tmp_path):
 
     assert not broken.ok
     assert whole.problems == ()
-    assert [one.role for one in Recording.read(scenario.replies).replies] == ["Planner", "Planner"]
+    assert [reply.role for reply in Recording.read(scenario.replies).replies] == ["Planner", "Planner"]
     assert replay_scenario(scenario, workspace=tmp_path / "again", strict=True).ok
 
 
@@ -273,7 +273,7 @@ def broken(write, tmp_path):
 
 
 def texts(scenario, name="replies.failed.yaml"):
-    return [one.completion.text for one in Recording.read(scenario.folder / name).replies]
+    return [reply.completion.text for reply in Recording.read(scenario.folder / name).replies]
 
 
 @pytest.mark.parametrize("resume", [True, False])
@@ -293,7 +293,7 @@ def test_what_an_earlier_try_was_told_stays_where_the_next_one_gets_no_answer(br
     with ScriptedModel([told("It is 4.")]) as model:
         assert record_scenario(broken, model, workspace=tmp_path / "again", resume=True).ok
     assert texts(broken, "replies.yaml") == [told("It is 3."), told("It is 4.")]
-    assert sorted(one.name for one in broken.folder.glob("replies*")) == ["replies.yaml"]
+    assert sorted(path.name for path in broken.folder.glob("replies*")) == ["replies.yaml"]
 
 
 def test_replies_that_were_not_asked_for_this_time_are_kept_for_the_next(broken, tmp_path):
@@ -327,7 +327,7 @@ def test_a_try_that_is_stopped_in_the_middle_keeps_what_it_was_told(broken, tmp_
 
     with ScriptedModel([told("It is 4.")]) as model:
         assert record_scenario(broken, model, workspace=tmp_path / "again", resume=True).ok
-    assert sorted(one.name for one in broken.folder.glob("replies*")) == ["replies.yaml"]
+    assert sorted(path.name for path in broken.folder.glob("replies*")) == ["replies.yaml"]
 
 
 def test_replies_are_written_over_no_link_that_comes_while_the_model_is_asked(write, tmp_path):
@@ -358,7 +358,7 @@ def test_a_changed_prompt_is_stale_and_a_problem_only_if_strict(write, tmp_path)
 
     assert lenient.ok
     assert len(lenient.stale) == 1
-    assert [one.startswith("stale: call 1, Planner: ") for one in strict.problems] == [True]
+    assert [problem.startswith("stale: call 1, Planner: ") for problem in strict.problems] == [True]
 
 
 def test_a_judge_is_asked_about_the_talk_alone_and_its_word_changes_no_check(write, tmp_path):

@@ -18,7 +18,7 @@ from tw_autogen.testing import ScriptedModel, plans
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = find_scenarios(ROOT / "scenarios")
-RECORDED = [one for one in SCENARIOS if one.replies.exists()]
+RECORDED = [scenario for scenario in SCENARIOS if scenario.replies.exists()]
 EACH = pytest.mark.parametrize("scenario", RECORDED, ids=lambda one: one.name)
 LARGEST_BYTES = 50_000
 
@@ -53,7 +53,7 @@ def test_a_recorded_scenario_holds(scenario, tmp_path):
     outcome = replay_scenario(scenario, workspace=tmp_path)
 
     assert not outcome.problems
-    assert not [str(one) for one in sources(tmp_path) if one.kind == "not found"]
+    assert not [str(source) for source in sources(tmp_path) if source.kind == "not found"]
     assert outcome.usage.calls == len(Recording.read(scenario.replies).replies)
 
 
@@ -85,7 +85,7 @@ def test_documents_may_be_searched_again_for_the_same_step_but_not_without_end(t
 
     outcome = run_scenario(scenario, ScriptedModel(steps), workspace=tmp_path)
 
-    assert [one for one in outcome.problems if "posts" in one] == list(outcome.problems)
+    assert [problem for problem in outcome.problems if "posts" in problem] == list(outcome.problems)
     assert (not outcome.problems) is fits
 
 
@@ -127,7 +127,7 @@ def test_replies_that_are_left_over_turn_it_red(scenario, tmp_path):
 
     outcome = replay_scenario(scenario, workspace=tmp_path, recording=longer)
 
-    assert any("left over" in one for one in outcome.problems)
+    assert any("left over" in problem for problem in outcome.problems)
 
 
 _LONGEST = "fifty_rounds"

@@ -90,15 +90,15 @@ LIMITS = {
 @pytest.mark.parametrize("way", ["save_files", "--out"])
 def test_files_that_take_no_room_are_copied_up_to_what_they_seem_to_take(sizes, limit_mb, copied, way, made, tmp_path):
     artifacts, target = made(*(f"{number}.csv" for number, _ in enumerate(sizes))), tmp_path / "out"
-    for one, size in zip(artifacts, sizes, strict=True):
-        os.truncate(one.path, size << 20)
+    for artifact, size in zip(artifacts, sizes, strict=True):
+        os.truncate(artifact.path, size << 20)
     if way == "--out":
         saved = AnswerFiles(tmp_path, out=target, limit_mb=limit_mb).land(artifacts, "")
     else:
         saved = save_files(artifacts, target, limit_mb=limit_mb)
 
     assert [one.path is not None for one in saved] == copied
-    assert sorted(one.name for one in target.iterdir()) == [one.source.name for one in saved if one.path]
+    assert sorted(path.name for path in target.iterdir()) == [one.source.name for one in saved if one.path]
     said = r"\d\.csv: \d MB, and of the 4 MB that an answer's files may take together \(kernel\.disk_mb\) \d are left"
     assert all(re.fullmatch(said, one.problem) for one in saved if one.path is None)
 
@@ -195,7 +195,7 @@ def test_a_copied_file_that_code_changed_again_replaces_its_copy(users, name, ho
     saved = landing.land(given[0], "make it red", earlier=given[1])
 
     assert [one.path for one in saved] == [target / name]
-    assert {one.name: one.read_text(encoding="utf-8") for one in target.iterdir()} == holds
+    assert {path.name: path.read_text(encoding="utf-8") for path in target.iterdir()} == holds
     assert landing.saved_as(changed[0].path) == target / name
     assert landing.land(changed, "and now?") == []
 
@@ -240,7 +240,7 @@ def test_a_file_named_in_a_subfolder_lands_there(made_as, text, place, made, tar
 
     assert [one.path for one in saved] == ([target / place] if place else [])
     assert (target / "taken" / "msft.csv").read_text(encoding="utf-8") == "mine"
-    assert len([one for one in target.parent.rglob("msft*.csv") if one.is_file()]) == 2 + bool(place)
+    assert len([path for path in target.parent.rglob("msft*.csv") if path.is_file()]) == 2 + bool(place)
 
 
 @pytest.mark.parametrize("folder", ["link", "venv", "file"])
@@ -418,7 +418,7 @@ def test_names_that_programs_obey_are_saved_nowhere(made, target, caplog):
 
     paths = answer(made(*names)).save_files(target / "new" / "folder")
 
-    assert [one.name for one in paths] == ["note.txt", "clean.py"]
+    assert [path.name for path in paths] == ["note.txt", "clean.py"]
     assert "conftest.py: programs run or obey files of this name" in caplog.text
     assert all(map(is_protected, names[:6]))
 
@@ -446,12 +446,12 @@ def test_a_python_module_is_saved_nowhere_that_python_imports_from(made, target,
         saved = landing.land(files, "make a module")
     else:
         saved = save_files(
-            [Artifact(one.name, "file", one.path) for one in files],
+            [Artifact(file.name, "file", file.path) for file in files],
             target / "sub" / ".." if way != "elsewhere" else target / "sub",
         )
 
     kept = [one.path.name for one in saved if one.path]
-    assert kept == ([one.name for one in files] if way == "elsewhere" else ["run.sh"])
+    assert kept == ([file.name for file in files] if way == "elsewhere" else ["run.sh"])
     assert way == "elsewhere" or "pandas.py: Python imports modules from" in saved[0].problem
 
 
@@ -563,7 +563,7 @@ def test_a_hook_that_a_thread_of_code_makes_after_the_last_answer_is_named_at_th
         while not hook.exists():
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        assert not [one for one in events if isinstance(one, HooksMade)]
+        assert not [event for event in events if isinstance(event, HooksMade)]
 
     assert events[-2:] == [HooksMade(session.rounds[-1].id, [str(hook)]), SessionClosed(session.id)]
 
@@ -580,4 +580,4 @@ def test_hooks_are_looked_for_after_the_end_of_what_a_session_owns(target, tmp_p
     session.run_code("1")
     session.close()
 
-    assert [one.paths for one in events if isinstance(one, HooksMade)] == [[str(target / "conftest.py")]]
+    assert [event.paths for event in events if isinstance(event, HooksMade)] == [[str(target / "conftest.py")]]

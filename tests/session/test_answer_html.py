@@ -54,7 +54,7 @@ def posts(text, code="", result="", *, plan=None, artifacts=(), status="SUCCESS"
         Attachment(kind.reply_content, code),
         Attachment(kind.execution_status, status),
         Attachment(kind.execution_result, result),
-        Attachment(kind.artifact_paths, "", [one.to_dict() for one in artifacts]),
+        Attachment(kind.artifact_paths, "", [artifact.to_dict() for artifact in artifacts]),
     ]
     worked = [Post("CodeInterpreter", "Planner", "done", tuple(ran))] if code else []
     return [Post("User", "Planner", "?"), *worked, Post("Planner", "User", text, plan=plan)]

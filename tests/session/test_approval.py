@@ -57,7 +57,7 @@ def test_an_approved_cell_runs_and_question_and_answer_are_events(tmp_path):
 
     assert talk.ran == ["21 * 2"]
     assert talk.asked == [Proposal("cell", "21 * 2")]
-    kept = [one for one in talk.events if isinstance(one, ApprovalAsked | ApprovalDecided)]
+    kept = [event for event in talk.events if isinstance(event, ApprovalAsked | ApprovalDecided)]
     assert [(one.kind, one.text) for one in kept] == [("cell", "21 * 2"), ("cell", "")]
     assert [event_from_dict(one.to_dict()) for one in kept] == kept
 
@@ -278,7 +278,7 @@ def test_what_is_neither_a_bool_nor_a_decision_decides_nothing_and_nothing_runs(
 
     assert isinstance(caught.value.__cause__, ConfigError)
     assert ran == []
-    assert [one.approved for one in events if isinstance(one, ApprovalDecided)] == [False]
+    assert [event.approved for event in events if isinstance(event, ApprovalDecided)] == [False]
 
 
 def test_what_approve_raises_ends_the_round_with_its_name_and_line_and_nothing_runs(tmp_path):
@@ -306,7 +306,7 @@ def test_what_approve_raises_ends_the_round_with_its_name_and_line_and_nothing_r
 
     assert isinstance(caught.value.__cause__.__cause__, LookupError)
     assert ran == []
-    assert [one.approved for one in events if isinstance(one, ApprovalDecided)] == [False]
+    assert [event.approved for event in events if isinstance(event, ApprovalDecided)] == [False]
 
 
 @pytest.mark.parametrize(("approve", "found"), [(True, "bool"), ("yes", "str")])

@@ -154,7 +154,7 @@ def test_a_model_is_given_by_its_name_on_the_server_of_the_settings(wanted, tmp_
     ):
         assert session.ask("hi").text == "hello"
 
-    assert [one["model"] for one in server.requests] == ["local-7b"]
+    assert [request["model"] for request in server.requests] == ["local-7b"]
 
 
 @pytest.mark.parametrize("wanted", ["", 3, {"Planner": None}])

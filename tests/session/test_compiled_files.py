@@ -80,7 +80,7 @@ def test_a_server_of_a_trusted_folder_runs_its_source_whatever_is_compiled_besid
     start(tmp_path)
 
     assert ran.read_text() == "source\nsource\n"
-    assert [one for one in here.rglob("*.pyc")] == [planted]
+    assert [path for path in here.rglob("*.pyc")] == [planted]
     assert read_settings().trust is Trust.full
 
 
@@ -131,7 +131,7 @@ def test_where_the_state_folder_takes_no_folder_caches_lie_with_the_session(here
     start(tmp_path)
 
     assert ran.read_text() == "source\n"
-    assert [one for one in here.rglob("*.pyc")] == []
+    assert [path for path in here.rglob("*.pyc")] == []
 
 
 def test_a_server_of_a_trusted_folder_starts_beside_large_programs_and_data(here, tmp_path, trusted):

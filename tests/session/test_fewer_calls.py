@@ -22,7 +22,9 @@ def team(tmp_path):
     def open_team(plan_steps, code_steps, results, *, policy=None, approve=None, **settings):
         planner, coder = ScriptedModel(plan_steps), ScriptedModel(code_steps)
         models.extend((planner, coder))
-        kernel = FakeKernel([Execution(True, stdout=one) if isinstance(one, str) else one for one in results])
+        kernel = FakeKernel(
+            [Execution(True, stdout=result) if isinstance(result, str) else result for result in results]
+        )
         interpreter = CodeInterpreter(
             coder, kernel, policy=policy, settings=CodeInterpreterSettings(**settings), approve=approve
         )
@@ -66,7 +68,9 @@ def test_numbers_of_a_long_look_have_a_source_though_the_planner_sees_its_ends_o
     answer = session.ask("which share?")
 
     assert "88.66" not in answer.round.posts[2].message
-    assert [(one.kind, one.where) for one in answer.sources] == [("rounded", "code that looked: west 88.660475")]
+    assert [(source.kind, source.where) for source in answer.sources] == [
+        ("rounded", "code that looked: west 88.660475")
+    ]
 
 
 @pytest.mark.parametrize(("first", "told"), [("# look\nprint(x)", True), ("print(x)", False)])

@@ -38,7 +38,7 @@ def test_a_folder_with_a_hidden_name_is_no_role_and_nothing_of_it_runs(here, nam
     files = {f"roles/{name}/role.yaml": ROLE, f"roles/{name}/crier.py": CLASS}
     write(here, {SETTINGS: {"session.roles": ["planner", name]}, **files})
     review = review_folder()
-    assert "roles" not in [one.name for one in review.wants]
+    assert "roles" not in [want.name for want in review.wants]
     assert review.remember(review.sha256()) == ""
     settings = read_settings()
     write(here, {f"roles/{name}/crier.py": evil(here)})
@@ -142,8 +142,8 @@ def test_what_is_exchanged_between_the_look_and_the_hash_is_not_trusted(here, mo
 
     monkeypatch.setattr(TrustedFiles, "hashed", swap)
     review = review_folder()
-    words = [one.does for one in review.wants]
-    assert not [one for one in words if "outside the sandbox" in one and "crier" in one or "touch" in one]
+    words = [want.does for want in review.wants]
+    assert not [word for word in words if "outside the sandbox" in word and "crier" in word or "touch" in word]
     assert review.remember(review.sha256()) == ""
     settings = read_settings()  # exchanged again while it is looked at
     write(here, new)

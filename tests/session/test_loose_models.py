@@ -23,7 +23,7 @@ def ask(tmp_path):
             kernel = FakeKernel(results or ["42"] * len(written), folder=tmp_path / "cells")
             worker = CodeInterpreter(coder, kernel, settings=CodeInterpreterSettings(**settings))
             with Session([Planner(planner, [worker]), worker], folder=tmp_path, handlers=handlers) as session:
-                answers = [session.ask(one) for one in requests]
+                answers = [session.ask(request) for request in requests]
         return answers[-1], planner, coder
 
     return run
@@ -162,7 +162,7 @@ def test_an_answer_in_the_form_that_was_asked_for_names_no_files(ask, tmp_path):
     answer, _, _ = ask([plans("draw it", then="User")], [codes("f()")], "Answer as @r[value].", results=[drawn])
 
     assert answer.text == "@r[0.58]"
-    assert [one.name for one in answer.artifacts] == ["chart"]
+    assert [artifact.name for artifact in answer.artifacts] == ["chart"]
 
 
 def test_a_wrong_form_that_stays_is_named(ask):
@@ -173,7 +173,7 @@ def test_a_wrong_form_that_stays_is_named(ask):
 
     assert answer.text == "@sd[nan]"
     assert "@sd[nan] is no value" in answer.round.posts[-1].content(AttachmentType.invalid_response)
-    assert ["@sd[nan] is no value" in one.reason for one in events if isinstance(one, ModelDelayed)] == [True]
+    assert ["@sd[nan] is no value" in event.reason for event in events if isinstance(event, ModelDelayed)] == [True]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_an_answer_in_a_wrong_form_goes_out_where_no_other_one_comes(tmp_path, s
 
     assert answer.text == "It is 42."
     assert "@r[…]" in answer.round.posts[-1].content(AttachmentType.invalid_response)
-    assert [why in one.reason for one in events if isinstance(one, ModelDelayed)][-1]
+    assert [why in event.reason for event in events if isinstance(event, ModelDelayed)][-1]
 
 
 def test_a_bare_table_does_not_go_to_the_user_unworded(ask):
@@ -281,7 +281,7 @@ def small(limit_chars, reply):
     """A step of a script: refuses prompts of more characters, as a server with a short context does."""
 
     def step(messages):
-        chars = sum(len(str(one["content"])) for one in messages)
+        chars = sum(len(str(message["content"])) for message in messages)
         if chars > limit_chars:
             raise PromptTooLong(f"maximum context length is {limit_chars}, your messages have {chars}")
         return reply
@@ -310,7 +310,7 @@ def test_a_prompt_that_is_too_long_is_shortened_and_the_session_goes_on(ask):
     assert answer.text == "three"
     assert summary in str(planner.calls[-1])
     assert long not in str(planner.calls[-1])
-    assert [type(one) for one in events if isinstance(one, HistoryCompacted)] == [HistoryCompacted]
+    assert [type(event) for event in events if isinstance(event, HistoryCompacted)] == [HistoryCompacted]
 
 
 def test_where_no_summary_can_be_made_the_end_of_what_was_said_stays(ask):

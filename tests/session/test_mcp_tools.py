@@ -73,7 +73,7 @@ print(report_of_rome["celsius"] + 1, len(long(150_000)), words(picture()), count
     assert "HostCallError refuse: ToolError: Error executing tool refuse: no rain" in answer.text
     assert "ended while 'die' ran. Its last words: out of memory" in answer.text
     assert "22.5 150000 You said [image/png saved as picture.png] 1" in answer.text
-    assert sorted(one.path.name for one in answer.artifacts) == ["long.txt", "picture.png"]
+    assert sorted(artifact.path.name for artifact in answer.artifacts) == ["long.txt", "picture.png"]
     assert has_ended(servers[1])
     assert (session.journal.parent / "mcp" / "1-weather.log").read_text().endswith("out of memory\n")
 
@@ -195,7 +195,7 @@ def project(tmp_path, servers, *, own=None, trust=True, **more):
     (tmp_path / "tw_autogen.yaml").write_text(json.dumps({"plugin": plugin}), encoding="utf-8")
     if not trust:
         review = review_folder(own, project=tmp_path, environ={"HOME": str(tmp_path)})
-        assert any("would start" in one.does for one in review.wants)
+        assert any("would start" in want.does for want in review.wants)
         assert review.remember(review.sha256()) == ""
     return read_settings(own, environ={"HOME": str(tmp_path)}, project=tmp_path, trust=trust)
 
@@ -298,6 +298,6 @@ for one in ("a", "b"):
     assert answer.text.startswith("noted a 21.5\n")
     assert "note: the User does not allow this call: enough" in answer.text
     assert path.read_text() == "a\n"
-    asked = [one.kind for one in events if isinstance(one, ApprovalAsked)]
-    given = [one.approved for one in events if isinstance(one, ApprovalDecided)]
+    asked = [event.kind for event in events if isinstance(event, ApprovalAsked)]
+    given = [event.approved for event in events if isinstance(event, ApprovalDecided)]
     assert (asked, given) == (["tool"] * 3, [True, True, False])

@@ -99,7 +99,7 @@ def test_a_named_file_of_secrets_is_said_to_be_left_alone(session, users):
         "Named like files of secrets, so neither copied nor described unless the User attaches them: 'passwords.csv'."
     )
     assert words in session.told()
-    assert [one.problem for one in events if isinstance(one, FileUnreadable)] == [words]
+    assert [event.problem for event in events if isinstance(event, FileUnreadable)] == [words]
     assert session.missing == ()
 
 
@@ -109,7 +109,7 @@ def test_a_named_table_that_is_only_called_like_secrets_is_brought(session, user
 
     session.ask(f"How many rows has {name}?")
 
-    assert [one.name for one in session.folder.iterdir()] == [name]
+    assert [path.name for path in session.folder.iterdir()] == [name]
 
 
 @pytest.mark.parametrize("name", ["north 2024.csv", "sub/all of it.csv"])
@@ -229,7 +229,7 @@ def test_files_of_one_name_that_are_named_do_not_replace_each_other(session, use
     for request in requests:
         session.ask(request)
 
-    found = {one.name: one.read_text(encoding="utf-8").split()[0] for one in session.folder.iterdir()}
+    found = {path.name: path.read_text(encoding="utf-8").split()[0] for path in session.folder.iterdir()}
     assert found == dict(zip(names, ("north", "south"), strict=False))
     assert f"- {names[0]}: " in session.told()
 
@@ -242,7 +242,7 @@ def test_a_plain_name_means_what_was_given_under_it_before(session, tmp_path, na
 
     session.ask(f"and now plot {name}")
 
-    assert {one.name: one.read_text() for one in session.folder.iterdir()} == {name: "given\n1\n"}
+    assert {path.name: path.read_text() for path in session.folder.iterdir()} == {name: "given\n1\n"}
     assert session.missing == ()
 
 
@@ -289,7 +289,7 @@ def test_a_name_with_accents_is_found_however_it_is_stored(session, users, store
     session.ask("sum it", files=users / unicodedata.normalize(stored, name))
 
     assert session.missing == ()
-    assert [one.name for one in session.folder.iterdir()] == [name]
+    assert [path.name for path in session.folder.iterdir()] == [name]
     assert f"- {name}: " in session.told()
 
 
@@ -300,7 +300,7 @@ def test_a_file_in_a_subfolder_comes_along_beside_a_given_one_of_its_name(sessio
     for files in ([users / "sales.csv"], []):  # the copies keep their names
         session.ask("compare sales.csv with sub/sales.csv", files=files)
 
-        assert {one.name: one.read_text() for one in session.folder.iterdir()} == own
+        assert {path.name: path.read_text() for path in session.folder.iterdir()} == own
         assert "'sub_sales.csv'" in session.told() or "- sub_sales.csv: " in session.told()
         assert "earlier requests: " not in session.told()
 
@@ -309,7 +309,7 @@ def test_the_users_own_changed_file_comes_beside_what_code_has_written_under_its
     session.ask("describe sales.csv")
     (session.folder / "sales.csv").write_text("by code\n", encoding="utf-8")
     session.ask("plot sales.csv")
-    assert sorted(one.name for one in session.folder.iterdir()) == ["sales.csv"]
+    assert sorted(path.name for path in session.folder.iterdir()) == ["sales.csv"]
 
     for revenue in (30, 4000):
         (users / "sales.csv").write_text(f"day,revenue\n1,{revenue}\n", encoding="utf-8")

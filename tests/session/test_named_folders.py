@@ -62,8 +62,8 @@ def place(here):
     place = here.parent / "place"
     for one in ("work/stays", "private/inner"):
         (place / one).mkdir(parents=True)
-    for one in (here.parent, *here.parent.rglob("*")):
-        one.chmod(0o777)
+    for path in (here.parent, *here.parent.rglob("*")):
+        path.chmod(0o777)
     return place
 
 
@@ -83,7 +83,7 @@ def test_a_folder_is_not_opened_over_a_link_that_code_could_have_made(place, way
         return
     with pytest.raises(ConfigError, match=rf"over the link {place / led} to .*/private.*code could make.*remove the"):
         OPENED[way](place / named)
-    assert not [one for one in (place / "private").rglob("*") if one.name != "inner"]
+    assert not [path for path in (place / "private").rglob("*") if path.name != "inner"]
 
 
 @pytest.mark.parametrize("way", OPENED)
@@ -311,7 +311,7 @@ def test_no_kernel_is_made_over_a_link_that_came_after_its_folder_was_looked_at(
     with pytest.raises(OSError, match="link or a file is in the way|not a directory|was moved"):
         KernelCodeExecutor(folder=work / "x", settings={"kernel.checkpoint_seconds": 30})
 
-    assert [str(one.relative_to(victim)) for one in sorted(victim.rglob("*"))] == [
+    assert [str(path.relative_to(victim)) for path in sorted(victim.rglob("*"))] == [
         "x",
         "x/.checkpoint",
         "x/.checkpoint/variables",
@@ -347,7 +347,7 @@ def test_nothing_is_written_over_a_link_out_of_the_folder_of_an_earlier_session(
 
     with pytest.raises(PermissionError, match="texts is a link"):
         open_or_make_folder(files / name)
-    assert sorted(one.name for one in (private / "texts").iterdir()) == ["one.yaml"]
+    assert sorted(path.name for path in (private / "texts").iterdir()) == ["one.yaml"]
     open_or_make_folder(files / "own" / "new" / "deep").close()
 
 
@@ -389,7 +389,7 @@ def test_files_of_an_answer_are_saved_over_no_link_of_an_earlier_session(worked,
     for out in (files / "texts" / "june", tmp_path / "latest" / "texts" / "june"):
         with pytest.raises(ConfigError, match=f"leads over the link {files}/texts"):
             AnswerFiles(tmp_path / "work", out=out)
-    assert sorted(one.name for one in (private / "texts").iterdir()) == ["one.yaml"]
+    assert sorted(path.name for path in (private / "texts").iterdir()) == ["one.yaml"]
 
 
 def test_nothing_is_saved_in_the_current_folder_over_a_link_of_an_earlier_session(worked, tmp_path, monkeypatch):

@@ -72,7 +72,7 @@ def events(tmp_path):
 
 
 def outputs(cell):
-    return [(one.output_type, one.get("name", "")) for one in cell.outputs]
+    return [(output.output_type, output.get("name", "")) for output in cell.outputs]
 
 
 def test_a_session_becomes_a_valid_notebook_with_words_and_code_in_their_order(events):
@@ -158,7 +158,7 @@ def test_words_about_code_that_was_refused_open_no_block_for_what_follows():
     events = [CodeChecked("x", ["line 1\n\n```\nopen"]), CodeChecked("```\n<img src=x>\n```", ["line 1: no"])]
     tokens = MarkdownIt("commonmark").parse(_markdown(notebook(events)))
 
-    assert not [one for one in tokens if "<img" in one.content and one.type != "fence"]
+    assert not [token for token in tokens if "<img" in token.content and token.type != "fence"]
 
 
 DRAWN = {
@@ -187,10 +187,10 @@ def test_a_block_in_a_list_keeps_a_language_of_ours_and_words_their_signs():
 def test_programs_that_show_notebooks_look_for_no_formula_in_them(events, tmp_path):
     path = write_notebook([*events, CodeChecked("x", ["line 1: $x$"])], tmp_path / "x.ipynb")
 
-    cells = [one for one in nbformat.read(path, 4).cells if one.cell_type == "markdown"]
+    cells = [cell for cell in nbformat.read(path, 4).cells if cell.cell_type == "markdown"]
     assert cells
-    assert all(one.source.startswith(f"<div {NO_FORMULAS}>\n\n") for one in cells)
-    assert all(one.source.endswith("\n\n</div>") for one in cells)
+    assert all(cell.source.startswith(f"<div {NO_FORMULAS}>\n\n") for cell in cells)
+    assert all(cell.source.endswith("\n\n</div>") for cell in cells)
 
 
 @pytest.mark.parametrize("text", ["@@0@@", "@\\@0@\\@", "![@@**0**@@](a.csv)"])
@@ -205,7 +205,7 @@ def test_pictures_are_embedded_and_other_files_are_named(events):
     cell = notebook(events).cells[5]
 
     assert outputs(cell) == [("stream", "stderr"), *[("display_data", "")] * 4, ("execute_result", "")]
-    png, svg, table, gone = (one.data for one in cell.outputs[1:5])
+    png, svg, table, gone = (output.data for output in cell.outputs[1:5])
     assert base64.b64decode(png["image/png"]) == PNG
     assert svg["image/svg+xml"].startswith("<svg")
     assert table == {"text/plain": "table.csv: 12 rows"}
@@ -226,7 +226,7 @@ def test_a_journal_that_anybody_may_have_written_shows_no_pictures_of_other_fold
 
         (cell,) = notebook(tmp_path / "planted/events.jsonl").cells
 
-        assert [one.data for one in cell.outputs] == [{"text/plain": "private.png"}]
+        assert [output.data for output in cell.outputs] == [{"text/plain": "private.png"}]
 
 
 def test_a_drawing_with_a_script_is_named_with_the_reason(events, tmp_path):
@@ -267,8 +267,8 @@ def test_a_cell_that_was_cut_off_stays_so_where_the_session_goes_on():
 
     made = notebook([opened, RoundOpened("r", "q", []), *cut_off, opened, *went_on])
 
-    first = next(one for one in made.cells if one.metadata.get("tags") == ["unfinished"])
-    (second,) = [one for one in made.cells if one.cell_type == "code"]
+    first = next(cell for cell in made.cells if cell.metadata.get("tags") == ["unfinished"])
+    (second,) = [cell for cell in made.cells if cell.cell_type == "code"]
     assert first.source == "**Not run to its end:**\n\n```python\nloop()\n```\n\n```\nhalf\n```"
     assert (second.metadata.get("tags"), second.outputs[0].data["text/plain"]) == (None, "2")
 
@@ -410,9 +410,9 @@ def test_a_session_is_written_for_reading_with_pictures_and_nothing_that_runs(ho
 
 
 def test_no_cell_of_words_in_a_notebook_holds_html_of_a_request_or_an_answer(hostile_session):
-    words = [one.source for one in notebook(hostile_session / "events.jsonl").cells if one.cell_type == "markdown"]
+    words = [cell.source for cell in notebook(hostile_session / "events.jsonl").cells if cell.cell_type == "markdown"]
 
-    assert not [one for one in words if "<script" in one or "<img" in one]
+    assert not [word for word in words if "<script" in word or "<img" in word]
 
 
 def test_a_notebook_embeds_pictures_up_to_20_mb_and_nothing_that_is_none(tmp_path):
@@ -568,7 +568,7 @@ def test_nothing_in_an_exported_session_is_active_whoever_has_written_it(tmp_pat
     path = export_session(tmp_path, tmp_path / f"a.{ending}")
 
     text = path.read_text(encoding="utf-8")
-    cells = [text] if ending == "md" else [one["source"] for one in json.loads(text)["cells"]]
-    page = "".join(MarkdownIt("commonmark").render("".join(one)) for one in cells)
+    cells = [text] if ending == "md" else [cell["source"] for cell in json.loads(text)["cells"]]
+    page = "".join(MarkdownIt("commonmark").render("".join(cell)) for cell in cells)
     assert page.count("SECRET") >= 10
     assert "<img" not in page

@@ -28,7 +28,7 @@ def test_a_name_that_is_no_unicode_reaches_no_model_and_the_answer_is_given(here
     )
     with open_session(model) as session:
         answer = session.ask("sum sales.csv")
-        names = [one.name for one in answer.artifacts]
+        names = [artifact.name for artifact in answer.artifacts]
         journal = session.folder.parent / "events.jsonl"
 
     assert answer.text == "Done."

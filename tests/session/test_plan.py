@@ -44,7 +44,7 @@ def asked(tmp_path):
                 session.remember(one)
             session.subscribe(events.append)
             session.ask("how many rows?")
-            return events, [one for one in session.rounds[-1].posts if one.send_from == "Planner"], model
+            return events, [post for post in session.rounds[-1].posts if post.send_from == "Planner"], model
 
     return ask
 
@@ -65,7 +65,7 @@ def test_each_post_of_the_planner_carries_the_plan_with_statuses_and_roles(asked
     ]
     assert posts[0].plan.steps[1] == Step(2, "report", ((1, Depends.interactive),), Status.pending)
     assert posts[0].content(AttachmentType.plan) == TEXT
-    changes = [(at, one) for at, one in enumerate(events) if isinstance(one, PlanChanged)]
+    changes = [(at, event) for at, event in enumerate(events) if isinstance(event, PlanChanged)]
     assert [(one.role, one.plan) for _, one in changes] == [("Planner", post.plan) for post in posts]
     assert [events[at + 1].post for at, _ in changes] == posts
 
@@ -75,7 +75,7 @@ def test_a_plan_that_stays_as_it_is_changes_nothing(asked):
 
     events, posts, _ = asked([again, again, plans("12 rows", to="User")], ["SUCCESS", "SUCCESS"])
 
-    assert [standing(one.plan)[0][0] for one in events if isinstance(one, PlanChanged)] == ["current", "done"]
+    assert [standing(event.plan)[0][0] for event in events if isinstance(event, PlanChanged)] == ["current", "done"]
     assert posts[0].plan == posts[1].plan
 
 

@@ -416,7 +416,7 @@ def test_charts_are_saved_but_those_that_the_code_has_saved(tmp_path):
     ran = run(program, tmp_path)
 
     assert (ran.returncode, ran.stderr) == (0, "")
-    found = sorted(one.name for one in tmp_path.iterdir() if one.suffix != ".py")
+    found = sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".py")
     assert found == ["alone.png", "chart-1-3.png", "chart-1.png", "own.svg"]
 
 

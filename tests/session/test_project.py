@@ -110,7 +110,9 @@ rounds:
 
 
 def yaml(name, parameters, enabled="true", more=""):
-    listed = "".join(f"\n  - name: {one}\n    type: list\n    required: true\n    description: d" for one in parameters)
+    listed = "".join(
+        f"\n  - name: {parameter}\n    type: list\n    required: true\n    description: d" for parameter in parameters
+    )
     return f"name: {name}\nenabled: {enabled}\nrequired: false\ndescription: Do.\nparameters:{listed}\n{more}"
 
 
@@ -212,8 +214,8 @@ def test_a_session_calls_a_projects_plugins_with_configurations_context_and_shar
         answer = session.ask("How many?")
 
     assert "[(4, None), 12, ['b']]" in str(model.calls[2][-1])
-    assert sum(one.path.name.endswith(".csv") for one in answer.artifacts) == 2
-    assert len([one for one in caplog.messages if "without meaning here" in one]) == 1
+    assert sum(artifact.path.name.endswith(".csv") for artifact in answer.artifacts) == 2
+    assert len([message for message in caplog.messages if "without meaning here" in message]) == 1
 
 
 def test_a_plugin_that_is_not_enabled_can_be_named(folder, tmp_path):

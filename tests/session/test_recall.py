@@ -327,7 +327,7 @@ def test_a_prompt_that_was_shortened_holds_all_offers_for_the_current_request(tm
 
     assert planner.summarized
     for number, call in enumerate(planner.calls):
-        assert [call[-1]["content"].count(f"- {one.name}(x): for request {number}") for one in workers] == [1, 1]
+        assert [call[-1]["content"].count(f"- {worker.name}(x): for request {number}") for worker in workers] == [1, 1]
 
 
 def lived(number, chars=0):

@@ -206,7 +206,7 @@ def test_hidden_ignored_and_secret_like_files_are_told_neither_by_name_nor_by_co
     told = found.of_folder("tell all of canary, .env, id_rsa, secrets and link.csv", str(here), 0)
 
     names = "canary .env .git config .tw server.pem id_rsa credentials inner out.csv dropped x.tmp link.csv"
-    assert [one for one in names.split() if one in told] == []
+    assert [part for part in names.split() if part in told] == []
 
 
 def test_nothing_is_told_of_a_folder_where_that_is_off(here, tmp_path):
@@ -575,8 +575,8 @@ def test_a_question_without_files_and_without_a_folder_starts_no_kernel(tmp_path
 
 
 def test_the_kernel_describes_what_the_folder_holds_before_the_first_call(here, tmp_path):
-    for one in (tmp_path, *tmp_path.parents[:2]):
-        one.chmod(one.stat().st_mode | 0o055)
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(parent.stat().st_mode | 0o055)
     settings = {"session.user_folder": str(here), "session.profile_folder": "content"}
     with (
         ScriptedModel([plans("Three.", to="User")]) as model,

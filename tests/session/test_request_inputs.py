@@ -35,7 +35,7 @@ from tw_autogen.testing import FakeKernel, ScriptedModel, plans
     ],
 )
 def test_files_of_one_name_get_their_folders_names_in_front(paths, names):
-    assert working_names([Path(one) for one in paths]) == names
+    assert working_names([Path(path) for path in paths]) == names
 
 
 def test_names_of_many_files_take_linear_time(cpu_seconds):
@@ -238,7 +238,7 @@ def test_code_and_models_see_both_files_of_one_name(tmp_path):
         worker = CodeInterpreter(coder, FakeKernel([], folder=tmp_path))
         with Session([Planner(model, [worker]), worker], folder=tmp_path / "session") as session:
             session.ask("compare", files=given)
-            found = {one.name: one.read_text(encoding="utf-8") for one in session.folder.glob("*.csv")}
+            found = {path.name: path.read_text(encoding="utf-8") for path in session.folder.glob("*.csv")}
             session.ask("and again", files=given[:1])
 
     told = model.calls[0][-1]["content"]

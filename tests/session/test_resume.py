@@ -237,7 +237,7 @@ def test_a_session_is_gone_on_with_in_its_folder_with_rounds_variables_and_journ
         ScriptedModel([codes("total + 1")]) as coder,
         open_past(tmp_path, planner, coder, resume=first.id) as session,
     ):
-        back = [one.name for one in session.code_variables()]
+        back = [variable.name for variable in session.code_variables()]
         session.ask("add one")
 
         assert (session.id, session.folder, back) == (first.id, first.folder, ["total"])
@@ -275,7 +275,7 @@ def test_files_of_a_request_that_was_cut_off_are_files_of_the_session(tmp_path):
     first.journal.write_bytes(b"".join(itertools.takewhile(lambda line: b'"CellRan"' not in line, lines)))
 
     with open_past(tmp_path, ScriptedModel([]), ScriptedModel([]), resume=first.id) as session:
-        assert [one.name for one in session.artifacts] == ["a.csv"]
+        assert [artifact.name for artifact in session.artifacts] == ["a.csv"]
 
 
 def test_a_new_request_closes_the_one_that_was_cut_off(tmp_path):
@@ -314,7 +314,7 @@ def test_cells_that_no_checkpoint_covers_are_run_again_where_a_person_agrees(tmp
         ScriptedModel([]) as coder,
         open_past(tmp_path, planner, coder, resume=first.id, approve=approve) as session,
     ):
-        assert [one.name for one in session.code_variables()] == ["total"] * agrees
+        assert [variable.name for variable in session.code_variables()] == ["total"] * agrees
     assert asked == [("rerun", "total = 41")]
 
 

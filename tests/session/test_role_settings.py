@@ -155,7 +155,7 @@ def test_what_lifts_approval_starts_a_program_or_widens_reach_needs_trust_of_a_f
 
     (line,) = trust_lines(settings, "--trust")
     assert all(key in line for key in withheld)
-    assert sorted(one.name for one in review_folder(project=project).wants) == sorted(withheld)
+    assert sorted(want.name for want in review_folder(project=project).wants) == sorted(withheld)
     assert set(settings.of_role(role, [])) == set(wanted) & {"url"}
     assert set(read_settings(project=project, trust=True).of_role(role, [])) == set(wanted)
     assert read_settings({f"role.{role}.{key}": value for key, value in wanted.items()}).left_out == ()

@@ -197,7 +197,7 @@ def test_a_longer_answer_is_whole_with_a_file_and_chats_get_its_beginning(team, 
     answer = session.ask("List all names.")
 
     assert answer.text == (NAMES if planned else f"This code does it.\n\n{NAMES}")
-    assert [one.path.read_text(encoding="utf-8") for one in answer.artifacts] == [NAMES]
+    assert [artifact.path.read_text(encoding="utf-8") for artifact in answer.artifacts] == [NAMES]
     for words in (answer.message, answer.markdown(), render_reply(answer), answer.round.posts[-1].message):
         assert "name 0001\n" in words
         assert f"… the whole answer, {len(NAMES)} characters, is in answer.txt" in words
@@ -384,7 +384,7 @@ def test_files_of_a_request_in_which_no_code_ran_are_described_to_the_next_code(
     session.ask("How many rows?")
     session.ask("And again?")
 
-    first, second = (one[-1]["content"] for one in coder.calls)
+    first, second = (call[-1]["content"] for call in coder.calls)
     assert "Earlier requests brought:\n\nFiles in the working folder:\n- sales.csv" in first
     assert "region" in first
     assert "region" not in second
@@ -439,7 +439,7 @@ def test_offers_are_not_repeated(team):
     for words in ("one", "two", "three"):
         session.ask(words)
 
-    told = [one[-1]["content"] for one in planner.calls]
+    told = [call[-1]["content"] for call in planner.calls]
     assert offers[0] in told[0]
     assert "It has" not in told[1]
     assert "It has:\n- oil\n(1 more that fit stand further up.)" in told[2]

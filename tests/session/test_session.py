@@ -372,7 +372,7 @@ def test_code_reads_a_given_file_and_a_write_to_it_says_what_to_do(team, tmp_pat
 
     told = coder.calls[1][-1]["content"]
     assert "sales.csv is read-only, as files are that were given: copy it under another name" in told
-    assert [one.name for one in answer.artifacts] == ["copy.csv"]
+    assert [artifact.name for artifact in answer.artifacts] == ["copy.csv"]
     assert (session.folder / "sales.csv").read_text(encoding="utf-8") == "units\n10\n"
 
 
@@ -487,7 +487,7 @@ def test_files_that_code_makes_are_artifacts_of_the_answer(team):
 
     answer = session.ask("save")
 
-    assert [one.name for one in answer.artifacts] == ["hello.txt"]
+    assert [artifact.name for artifact in answer.artifacts] == ["hello.txt"]
     assert answer.artifacts[0].path.read_text(encoding="utf-8") == "hi"
 
 
@@ -521,7 +521,7 @@ def test_files_of_a_round_that_timed_out_are_files_of_the_session_as_long_as_the
         session.ask("save")
     (session.folder / "b.csv").unlink()
 
-    assert [one.name for one in session.artifacts] == ["a.csv"]
+    assert [artifact.name for artifact in session.artifacts] == ["a.csv"]
 
 
 def test_a_round_that_goes_on_and_on_ends_with_all_its_posts(team):
@@ -803,7 +803,7 @@ def test_awaited_requests_take_no_thread_of_the_loops_own_pool(tmp_path):
     async def ask_all(sessions):
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(1))
-        asked = [asyncio.ensure_future(one.aask(f"{number}")) for number, one in enumerate(sessions)]
+        asked = [asyncio.ensure_future(session.aask(f"{number}")) for number, session in enumerate(sessions)]
         await asyncio.wait_for(loop.run_in_executor(None, together.wait, 20), 30)
         return [(await one).text for one in asked]
 

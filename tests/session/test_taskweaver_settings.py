@@ -185,7 +185,7 @@ def test_a_shipped_role_takes_its_keys_and_those_it_lacks_are_named_in_the_log(r
         session.open_round("hello")
         assert session.step(session.next_role()).message == "*hello*"
 
-    assert [one for one in caplog.messages if "(echo.colour): without meaning here" in one]
+    assert [message for message in caplog.messages if "(echo.colour): without meaning here" in message]
 
 
 def test_a_role_that_is_misspelt_in_our_own_file_is_still_an_error(tmp_path):

@@ -76,7 +76,7 @@ def test_numbers_are_doubted_in_answers_about_files_only(opened, tmp_path, reque
         ScriptedModel([plans(said, to="User")] * calls) as planner,
         opened(planner, ScriptedModel([])) as session,
     ):
-        answer = session.ask(request_, [tmp_path / one for one in files])
+        answer = session.ask(request_, [tmp_path / file for file in files])
 
     problem = answer.round.posts[-1].content(AttachmentType.invalid_response)
     assert ("no code ran for this request" in problem) == (calls == 2)

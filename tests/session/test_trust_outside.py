@@ -159,7 +159,7 @@ def test_a_file_of_servers_elsewhere_is_named_as_it_is_written_and_nobody_is_ask
 
     assert f"left out plugin.mcp_servers (names {written}, outside of this folder); trust" in lines
     review = review_folder(project=project)
-    assert [one.does for one in review.wants] == [f"can't be read: names {written}, outside of this folder"]
+    assert [want.does for want in review.wants] == [f"can't be read: names {written}, outside of this folder"]
     assert "can't be read, or lies elsewhere, so you are not asked" in review.cannot_ask_reason()
 
 
@@ -285,7 +285,7 @@ def test_a_plugin_folder_that_is_the_whole_machine_ends_no_command(here):
     _, line = looked()
 
     assert "plugin.folder (names /, outside of this folder)" in line
-    assert any(one.name == "plugin.folder" for one in review_folder().wants)
+    assert any(want.name == "plugin.folder" for want in review_folder().wants)
 
 
 def test_a_servers_word_that_is_no_text_is_an_error_that_names_it():

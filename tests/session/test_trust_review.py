@@ -34,9 +34,9 @@ from tw_autogen.trust_store import TrustStore, user_key
 
 HOSTILE = "tw_autogen.yaml"
 FIELDS = {
-    f"{section}.{one.name}": (one, get_type_hints(kind)[one.name])
+    f"{section}.{field.name}": (field, get_type_hints(kind)[field.name])
     for section, kind in SECTIONS.items()
-    for one in dataclasses.fields(kind)
+    for field in dataclasses.fields(kind)
 }
 FREE = (
     *("planner.instructions", "recall.planner_examples", "recall.code_examples"),
@@ -224,7 +224,7 @@ def test_nothing_of_it_runs_and_one_line_names_it_until_it_is_trusted(hostile, h
 
     opened()
     assert list(ran.iterdir()) == []
-    (line,) = [one for one in caplog.messages if "(not trusted): left out" in one]
+    (line,) = [message for message in caplog.messages if "(not trusted): left out" in message]
     assert next(iter(wants[want])) in line
     assert line.endswith("; trust this folder with trust=True")
     if want != "role":
@@ -234,7 +234,7 @@ def test_nothing_of_it_runs_and_one_line_names_it_until_it_is_trusted(hostile, h
         opened(trust=True)
     except ConfigError as error:
         assert "mcp" in want, error  # noqa: PT017 - it ends at once, which is no server
-    assert [one.name for one in ran.iterdir()] == [want.partition(" ")[0]]
+    assert [path.name for path in ran.iterdir()] == [want.partition(" ")[0]]
 
 
 def test_long_commands_hide_no_other_name(here):
@@ -274,7 +274,7 @@ def test_a_word_that_is_a_roles_name_means_that_role_and_not_a_folder_that_lies_
         open_session(ScriptedModel([]), roles=["word"], folder=tmp_path / "s")
     assert list(hostile[0].iterdir()) == []
     with open_session(ScriptedModel([]), roles=["./word"], folder=tmp_path / "s"):
-        assert [one.name for one in hostile[0].iterdir()] == ["bare role"]
+        assert [path.name for path in hostile[0].iterdir()] == ["bare role"]
 
 
 def test_a_role_of_a_folder_that_is_not_trusted_has_no_name(hostile, here, tmp_path):
@@ -288,7 +288,7 @@ def test_a_folder_that_is_named_brings_its_roles_and_plugins_and_nothing_that_st
     write(here, **{HOSTILE: {**wants["role"], **wants["mcp"], "kernel.sandbox": "off"}})
 
     with open_session(ScriptedModel([]), project=here, kernel=FakeKernel(), folder=tmp_path / "s"):
-        assert sorted(one.name for one in ran.iterdir()) == ["role"]
+        assert sorted(path.name for path in ran.iterdir()) == ["role"]
     assert [one.key for one in read_settings(project=here).left_out] == ["plugin.mcp_servers", "kernel.sandbox"]
 
 
@@ -463,7 +463,7 @@ def test_plugins_of_a_folder_that_is_named_lie_in_it(here, tmp_path, folder):
 
 def test_examples_of_a_folder_that_is_named_lie_in_it_and_have_no_server_asked(here, tmp_path):
     pictures = ["https://x.example/seen", "file:///etc/hostname", "data:image/png;base64,QUJD"]
-    seen = [{"type": "image_url", "content": one} for one in pictures]
+    seen = [{"type": "image_url", "content": picture} for picture in pictures]
     asks = {"message": "hello", "send_from": "User", "send_to": "Planner", "attachment_list": seen}
     plan = [{"type": "init_plan", "content": "1. greet"}, {"type": "plan", "content": "1. greet"}]
     plan.append({"type": "current_plan_step", "content": "1. greet"})
@@ -480,7 +480,7 @@ def test_examples_of_a_folder_that_is_named_lie_in_it_and_have_no_server_asked(h
     ):
         session.ask("hello")
     sent = json.dumps(model.calls)
-    assert [one in sent for one in pictures] == [False, False, True]
+    assert [picture in sent for picture in pictures] == [False, False, True]
 
 
 def test_roles_and_plugins_that_lie_elsewhere_are_shown_with_where_their_links_lead(here, tmp_path):
@@ -490,7 +490,7 @@ def test_roles_and_plugins_that_lie_elsewhere_are_shown_with_where_their_links_l
     (here / "plugins").symlink_to(tmp_path / "other/pl")
     (here / "roles/guide").symlink_to(tmp_path / "other/r")
 
-    shown = "\n".join(one.does for one in review_folder().wants)
+    shown = "\n".join(want.does for want in review_folder().wants)
 
     assert f"Python in roles/guide -> {tmp_path / 'other/r'}, runs with all" in shown
     assert f"Python in plugins/helper.py -> {tmp_path / 'other/pl/helper.py'}" in shown
@@ -933,7 +933,7 @@ def test_what_another_one_left_in_a_folder_is_not_resumed_unasked(tmp_path):
     with LocalKernel(tmp_path / "session", resume=True) as kernel:
         assert kernel.variables() == ()
 
-    assert sorted(one.name for one in (tmp_path / "session").iterdir()) == [".checkpoint"]
+    assert sorted(path.name for path in (tmp_path / "session").iterdir()) == [".checkpoint"]
 
 
 def test_ones_own_is_resumed_and_a_copy_of_it_or_seals_from_elsewhere_are_not(tmp_path):
@@ -1202,7 +1202,7 @@ def test_examples_that_an_untrusted_folder_names_are_shown_by_name_in_python_too
 
     lines = trust_lines(read_settings(), "trust=True", brings_code=False)
 
-    assert any("more/quiet.yaml" in one for one in lines), lines
+    assert any("more/quiet.yaml" in line for line in lines), lines
 
 
 def test_trust_that_has_ended_is_not_kept_alive_by_an_older_record_of_the_folder(tmp_path, monkeypatch):
@@ -1260,7 +1260,7 @@ def test_a_link_in_the_folder_is_shown_and_ends_trust_when_it_leads_elsewhere(he
     servers = {"m": {"command": "./run"}} if name == "run" else {}
     write(here, **{"tw_autogen.yaml": {"kernel.sandbox": "off", "plugin.mcp_servers": servers}})
     review = review_folder()
-    assert shown in " ".join(one.does for one in review.wants)
+    assert shown in " ".join(want.does for want in review.wants)
     review.remember(review.sha256())
     assert read_settings().trust is Trust.full
 

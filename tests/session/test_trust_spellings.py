@@ -60,7 +60,7 @@ def test_a_setting_is_shown_and_hashed_in_whatever_way_it_is_spelt(here, spellin
     if "crier" in program:
         write(here, **{"lib/crier/role.yaml": "alias: Crier\nintro: Cries.\n"})
     review = review_folder()
-    assert [one.name for one in review.wants] == [key]
+    assert [want.name for want in review.wants] == [key]
     review.remember(review.sha256())
     assert read_settings().trust is Trust.full
 
@@ -134,7 +134,7 @@ def test_a_plugin_outside_the_sandbox_is_named_where_the_session_finds_it(here):
     write(here, **{SETTINGS: "session: {max_posts: 3}", "plugins/plugins/evil.py": text})
     (here / "plugins" / "plugins" / "plugins").mkdir()
 
-    assert any(one.does.startswith("evil: Python in plugins/plugins/evil.py, runs") for one in review_folder().wants)
+    assert any(want.does.startswith("evil: Python in plugins/plugins/evil.py, runs") for want in review_folder().wants)
 
 
 def test_nobody_is_asked_about_servers_that_cannot_be_read(here):
@@ -146,7 +146,7 @@ def test_nobody_is_asked_about_servers_that_cannot_be_read(here):
 def test_servers_of_one_command_are_shown_each_by_its_name(here):
     write(here, **{SETTINGS: {"plugin.mcp_servers": {name: {"command": "make"} for name in ("a", "b c")}}})
 
-    assert [one.does for one in review_folder().wants] == ["a: would start: make", "'b c': would start: make"]
+    assert [want.does for want in review_folder().wants] == ["a: would start: make", "'b c': would start: make"]
 
 
 def test_a_folder_is_looked_through_once_however_often_it_is_named(here):

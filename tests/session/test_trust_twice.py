@@ -93,7 +93,7 @@ def test_a_link_that_changes_after_the_folder_was_compared_leads_no_role_elsewhe
     found = read_settings()
 
     assert found.trust is Trust.full
-    assert [one.does for one in review.wants if one.name == setting] == [str(here / "good/notes")]
+    assert [want.does for want in review.wants if want.name == setting] == [str(here / "good/notes")]
     assert found.of_role(role, {name: str})[name].value == str(here / "good/notes")
 
 
@@ -118,7 +118,7 @@ def test_plugins_and_roles_that_were_not_hashed_are_not_loaded_from_a_folder_tha
     settings = read_settings(project=project)
     assert settings.trust is Trust.full
     brought = read_project(here, settings, named=named)
-    assert [*(one.name for one in brought.plugins), *brought.roles] in (["hp"], ["crier"]), brought.left_out
+    assert [*(plugin.name for plugin in brought.plugins), *brought.roles] in (["hp"], ["crier"]), brought.left_out
 
     settings.files = TrustedFiles.hashed(here, [here / SETTINGS])  # as if a setting led elsewhere than was hashed
 
@@ -132,7 +132,7 @@ def test_plugins_and_roles_of_a_folder_that_is_named_are_loaded_as_before(here):
 
     brought = read_project(here, read_settings(project=here))
 
-    assert ([one.name for one in brought.plugins], [*brought.roles], brought.left_out) == (["hp"], ["crier"], ())
+    assert ([plugin.name for plugin in brought.plugins], [*brought.roles], brought.left_out) == (["hp"], ["crier"], ())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="makes links")
@@ -151,6 +151,6 @@ def test_a_link_to_lessons_that_changes_while_a_session_is_open_leads_nowhere_el
         (here / "first" / "exp_b.yaml").write_text("exp_id: b\nexperience_text: more\nrequest: sum\n")
         session.ask("sum again")
 
-    asked = [str(one) for one in model.calls]
+    asked = [str(call) for call in model.calls]
     assert "good lesson" in asked[0]
     assert not [one for one in asked if "CANARY" in one]

@@ -80,7 +80,7 @@ def folder(tmp_path, monkeypatch):
     review = review_folder()
     assert review.remember(review.sha256()) == ""
     yield folder
-    for name in [one for one in sys.modules if one.partition(".")[0].startswith(NAMES)]:
+    for name in [module for module in sys.modules if module.partition(".")[0].startswith(NAMES)]:
         del sys.modules[name]
 
 
@@ -123,7 +123,7 @@ def test_a_plugin_that_changes_is_left_out(folder, tmp_path, caplog, name):
     (folder / name).write_text("" if name.endswith("yaml") else evil(ran) + FILES[name], encoding="utf-8")
 
     with caplog.at_level(logging.WARNING), opened(settings, tmp_path) as session:
-        (interpreter,) = [one for one in session.roles if one.name == "CodeInterpreter"]
+        (interpreter,) = [role for role in session.roles if role.name == "CodeInterpreter"]
         assert "twice" not in interpreter.plugin_names or name == "plugins/beside.py"
 
     assert "changed since its folder was trusted" in caplog.text
@@ -187,7 +187,7 @@ def test_what_a_role_imports_later_from_beside_its_folder_is_what_was_hashed(
     review = review_folder()
     assert review.remember(review.sha256()) == ""
     with opened(read_settings(), tmp_path) as session:
-        (found,) = [one for one in session.roles if one.name == "Crier"]
+        (found,) = [role for role in session.roles if role.name == "Crier"]
         module.write_text(evil(ran) + "VALUE = 2\n", encoding="utf-8")
 
         if not trusted_anew:
@@ -195,7 +195,7 @@ def test_what_a_role_imports_later_from_beside_its_folder_is_what_was_hashed(
                 found.aside()
     if trusted_anew:  # whole, for one call: nothing is compared
         with opened(read_settings(trust=True), tmp_path / "anew") as session:
-            (found,) = [one for one in session.roles if one.name == "Crier"]
+            (found,) = [role for role in session.roles if role.name == "Crier"]
             assert found.aside() == 2
     assert ran.exists() is trusted_anew
 
@@ -211,7 +211,7 @@ def test_a_plugin_that_is_named_by_its_path_ends_no_comparison_of_roles(folder, 
     review = review_folder()
     assert review.remember(review.sha256()) == ""
     with opened(read_settings(), tmp_path) as session:
-        (found,) = [one for one in session.roles if one.name == "Crier"]
+        (found,) = [role for role in session.roles if role.name == "Crier"]
         with HostPlugin(read_spec(extra.with_suffix(".yaml")), folder=tmp_path) as plugin:
             assert plugin() == 3
         (folder / "roles" / "crier" / "deep.py").write_text(evil(ran), encoding="utf-8")
@@ -224,7 +224,7 @@ def test_a_plugin_that_is_named_by_its_path_ends_no_comparison_of_roles(folder, 
 @pytest.mark.parametrize("first", [0, 1], ids=["the older one closes", "the newer one closes"])
 def test_imports_are_compared_until_the_last_session_of_a_folder_closes(folder, tmp_path, first):
     ran, sessions = tmp_path / "ran", [opened(read_settings(), tmp_path) for _ in range(2)]
-    roles = [next(one for one in session.roles if one.name == "Crier") for session in sessions]
+    roles = [next(role for role in session.roles if role.name == "Crier") for session in sessions]
     sessions[first].close()
     (folder / "roles" / "crier" / "deep.py").write_text(evil(ran), encoding="utf-8")
 
@@ -273,7 +273,7 @@ def test_a_link_of_a_new_name_to_another_trusted_file_is_new(folder, tmp_path, n
     assert settings.trust is Trust.full
     where = {"settings": settings, "project": project, "kernel": FakeKernel(), "folder": tmp_path / "s"}
     with open_session(ScriptedModel([]), **where) as session:
-        (found,) = [one for one in session.roles if one.name == "Crier"]
+        (found,) = [role for role in session.roles if role.name == "Crier"]
         os.symlink(folder / "tools" / name, folder / "roles" / "crier" / name)
 
         with pytest.raises(ImportError, match="is new since its folder was trusted"):
@@ -326,7 +326,7 @@ def test_a_role_that_is_new_since_is_refused(folder, tmp_path):
 
 def test_code_that_is_as_it_was_loads_and_tracebacks_show_its_lines(folder, tmp_path):
     with opened(read_settings(), tmp_path) as session:
-        (found,) = [one for one in session.roles if one.name == "Crier"]
+        (found,) = [role for role in session.roles if role.name == "Crier"]
         assert found.later().VALUE == 1
         file = type(found).reply.__code__.co_filename
     (folder / "roles" / "crier" / "crier.py").write_text("# other\n" * 9, encoding="utf-8")

@@ -36,7 +36,7 @@ def own_modules(monkeypatch):
     """What roles and plugins of a test import is forgotten at its end."""
     monkeypatch.setattr(sys, "path", sys.path[:])
     yield
-    for name in [one for one in sys.modules if one.partition(".")[0] in ("beside", "tw_autogen_role_crier")]:
+    for name in [module for module in sys.modules if module.partition(".")[0] in ("beside", "tw_autogen_role_crier")]:
         del sys.modules[name]
 
 
@@ -359,7 +359,7 @@ def test_a_given_file_is_read_over_no_link_after_the_folder_of_the_session_was_m
             session.ask("show it", files=given[1])
             assert (own / "real.csv").read_text() == "ok"
 
-    assert [one.name for one in own.iterdir()] == ([] if absolute else ["real.csv"])
+    assert [path.name for path in own.iterdir()] == ([] if absolute else ["real.csv"])
 
 
 def test_instructions_that_the_caller_replaces_are_no_text_of_prompts(here):
@@ -383,7 +383,7 @@ def test_of_an_untrusted_folder_a_bounded_number_of_examples_counts_and_the_rest
 
     more, review = 125 if size == 10 else 7, review_folder()
     assert len(review.prompt_sources) == (25 if size == 10 else 2)
-    assert all(one in review.prompts_line() for one in review.prompt_sources)
+    assert all(source in review.prompts_line() for source in review.prompt_sources)
     assert project.left_out[-1].startswith(f"{here}: {more} examples: at most 25, of 256 kB together, count")
 
 
@@ -393,7 +393,7 @@ def test_examples_that_an_untrusted_folders_settings_name_are_bounded_together_a
 
     review = review_folder()
 
-    assert [one.key for one in review.settings.prompt_settings] == ["recall.planner_examples"]
+    assert [setting.key for setting in review.settings.prompt_settings] == ["recall.planner_examples"]
     assert [one.key for one in review.settings.left_out] == ["recall.code_examples"]
     assert review.prompts_line().count("ours/") == 20
 

@@ -137,7 +137,7 @@ def test_a_folder_that_can_not_be_listed_is_not_granted_and_is_named_as_new(here
         with pytest.raises(PermissionError, match="can't be listed") as error:
             list(protected_below(str(here)))
         assert Path(error.value.filename) == here / place
-        assert [Path(one) for one in grants.take_new_hooks()] == [here / place]
+        assert [Path(hook) for hook in grants.take_new_hooks()] == [here / place]
         (here / place).chmod(0o755)
         assert grants.take_new_hooks() == []
 

@@ -40,7 +40,7 @@ def ask(tmp_path):
 
 def outcomes(journal):
     return [
-        ([one["passed"] for one in event.checks], event.sent_back, event.calls)
+        ([check["passed"] for check in event.checks], event.sent_back, event.calls)
         for event in journal
         if isinstance(event, AnswerChecked)
     ]
@@ -171,4 +171,4 @@ def test_a_check_changes_no_variable_and_is_not_run_again_in_a_later_kernel(tmp_
     journal = list(read_journal(session.journal))
     assert [one.undone for one in journal if isinstance(one, CellRan)] == [False, True, False]
     assert check not in Program.of(journal).source()
-    assert ("markdown", ["check"]) in [(one.cell_type, one.metadata.get("tags")) for one in notebook(journal).cells]
+    assert ("markdown", ["check"]) in [(cell.cell_type, cell.metadata.get("tags")) for cell in notebook(journal).cells]

@@ -113,7 +113,7 @@ def test_events_of_a_users_own_go_to_handlers_and_leave_the_journal_readable(tmp
 
 
 def test_every_event_has_types_that_can_be_checked(lines):
-    for kind in (one for one in Event.__subclasses__() if one.__module__ == Event.__module__):
+    for kind in (subclass for subclass in Event.__subclasses__() if subclass.__module__ == Event.__module__):
         with pytest.raises(TypeError):  # all of its fields are missing
             event_from_dict({"event": kind.__name__})
     for line in lines:

@@ -142,7 +142,7 @@ def test_a_fake_kernel_is_a_kernel_that_follows_its_script(tmp_path):
 
     assert kernel.cells == ["6 * 7", "df", "x"]
     assert written == [("stdout", "a\n"), ("stderr", "b\n")]
-    assert [str(one) for one in kernel.variables()] == ["df: DataFrame"]
+    assert [str(variable) for variable in kernel.variables()] == ["df: DataFrame"]
     assert kernel.closed
 
 
@@ -165,7 +165,7 @@ def test_a_fake_kernel_keeps_what_it_is_given():
     assert kernel.execute("add(1, 2)", seconds=1).result == "3"
     assert kernel.get("rate") == 0.5
     assert kernel.loaded["sales"].source == "source"
-    assert [str(one) for one in kernel.variables()] == ["rate: float"]
+    assert [str(variable) for variable in kernel.variables()] == ["rate: float"]
     with pytest.raises(KeyError, match="no variable 'price'; there are: rate"):
         kernel.get("price")
     kernel.interrupt()

@@ -34,7 +34,7 @@ def _unfounded(answer: Answer) -> list[str]:
         return []
     if answer.stop != "Completed" or not any(post.attachment(AttachmentType.execution_result) for post in posts):
         return []
-    numbers = [*dict.fromkeys(one.number for one in answer.sources if one.kind == "not found")]
+    numbers = [*dict.fromkeys(source.number for source in answer.sources if source.kind == "not found")]
     if not numbers:
         return []
     more = f" and {len(numbers) - _MOST_NUMBERS} more" if len(numbers) > _MOST_NUMBERS else ""

@@ -102,8 +102,8 @@ class ApprovalPrompt:
         in_question = proposal.kind in ("packages", "write")
         if not in_question and proposal.text != self._show.shown_code:
             self._console.print(_shown(proposal))
-        for one in proposal.findings:
-            self._console.print(Text(f"! {visible(one)}", style="yellow"), soft_wrap=True)
+        for finding in proposal.findings:
+            self._console.print(Text(f"! {visible(finding)}", style="yellow"), soft_wrap=True)
         can_be_always = proposal.kind == "cell" and not proposal.findings
         hint = _CELL_HINT if can_be_always else _HINTS.get(proposal.kind, _HINT)
         while True:

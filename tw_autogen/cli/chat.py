@@ -276,7 +276,7 @@ class Chat:
             return "variables kept"
         known = {line.partition(":")[0] for line in self._show.tally.before_loss}
         try:
-            back = {one.name for one in self._session.code_variables()}
+            back = {variable.name for variable in self._session.code_variables()}
         except TwAutogenError as error:
             return f"the kernel was ended with all variables: {error}"
         lost = f"; lost: {', '.join(sorted(known - back))}" if known - back else ""
@@ -306,8 +306,8 @@ class Chat:
             self._say(f"code runs  {session.where}")
             self._say(f"roles      {', '.join(show.opened.roles)}")
             self._say(f"plugins    {', '.join(show.opened.plugins) or 'none; --plugins brings some'}")
-        for number, one in enumerate(session.code_variables()):  # also of the session that this one resumes
-            self._say(f"{'variables' if number == 0 else '':<10} {visible_line(str(one))}")
+        for number, variable in enumerate(session.code_variables()):  # also of the session that this one resumes
+            self._say(f"{'variables' if number == 0 else '':<10} {visible_line(str(variable))}")
         self._cost("")
 
     def _cost(self, rest: str) -> None:
@@ -399,7 +399,7 @@ class Chat:
 
     def _export(self, rest: str) -> None:
         words = _split(rest)
-        names = [one for one in words if one != _FORCE]
+        names = [word for word in words if word != _FORCE]
         if len(names) != 1:
             self._say("name the file: /export analysis.ipynb (or .py, .md, .html)", style="red")
             return
@@ -409,8 +409,8 @@ class Chat:
     def _resume(self, rest: str) -> None:
         workspace = self._session.journal.parent.parent
         if not rest:
-            for one in past_sessions(workspace):
-                self._say(session_line(one))
+            for session in past_sessions(workspace):
+                self._say(session_line(session))
             return
         folder = session_folder(rest, workspace)
         if folder.absolute() == self._session.journal.parent.absolute():

@@ -81,7 +81,7 @@ def command(ctx: click.Context, folder: Path, no_color: bool) -> None:
 def _replay(scenario: Scenario, console: Console, workspace: Path) -> tuple[Outcome, list[Event]]:
     """Run it; at a terminal the replies come no faster than a person can see them grow."""
     recording = Recording.read(scenario.replies)
-    pieces = sum(len(one.completion.text) // _PIECE_CHARS + 1 for one in recording.replies)
+    pieces = sum(len(reply.completion.text) // _PIECE_CHARS + 1 for reply in recording.replies)
     delay = min(0.02, _READING_SECONDS / max(1, pieces)) if console.file.isatty() else 0.0
     show = EventPrinter(console, question=True, files=False)
     events: list[Event] = []

@@ -126,14 +126,14 @@ class EventPrinter:
             files: What came of each.
             quiet: Print only what the answer can't know: another name than the file's own, and failures.
         """
-        for one in files:
-            if one.path is None:
-                line = Text.assemble((f"{self._marks.failed} not saved: {clean(one.problem)}; it is ", "yellow"))
-                line.append_text(link(one.source))
-            elif not quiet or one.path.name != one.source.name:
-                line = Text.assemble("saved ", link(one.path))
-                if one.path.name != one.source.name:
-                    line.append(f": there is another {clean(one.source.name)}")
+        for file in files:
+            if file.path is None:
+                line = Text.assemble((f"{self._marks.failed} not saved: {clean(file.problem)}; it is ", "yellow"))
+                line.append_text(link(file.source))
+            elif not quiet or file.path.name != file.source.name:
+                line = Text.assemble("saved ", link(file.path))
+                if file.path.name != file.source.name:
+                    line.append(f": there is another {clean(file.source.name)}")
             else:
                 continue
             self._console.print(line, soft_wrap=True)

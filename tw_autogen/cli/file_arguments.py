@@ -98,7 +98,7 @@ def named_files(text: str, project: Path | None = None) -> tuple[list[Path], lis
     found: list[Path] = []
     missing: list[NamedFile] = []
     matches = _AT_NAME.finditer(text.replace(_ESCAPED_BLANK, _ONE_CHAR))
-    names = ((_name(one) if one["quoted"] else _name(one).rstrip(_ENDS), one["quoted"]) for one in matches)
+    names = ((_name(match) if match["quoted"] else _name(match).rstrip(_ENDS), match["quoted"]) for match in matches)
     for name, quoted in dict.fromkeys(names):
         named = find_file(name, project)
         if named.path is not None and named.path not in found:
@@ -150,8 +150,8 @@ def names_only(typed: str, path: str) -> bool:
         (True, False)
     """
     found = [
-        _name(one) if one["quoted"] else _name(one).rstrip(_ENDS)
-        for one in _AT_NAME.finditer(f"@{typed}".replace(_ESCAPED_BLANK, _ONE_CHAR))
+        _name(match) if match["quoted"] else _name(match).rstrip(_ENDS)
+        for match in _AT_NAME.finditer(f"@{typed}".replace(_ESCAPED_BLANK, _ONE_CHAR))
     ]
     return found == [path]
 

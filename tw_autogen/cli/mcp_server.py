@@ -148,7 +148,7 @@ class AgentServer:
             with SafeFolder(folder) as opened, opened.open_file(name) as file:
                 content = file.read(_BYTES + 1)
         except OSError as error:
-            made = [str(one.path.relative_to(folder)) for one in self._session.artifacts]
+            made = [str(artifact.path.relative_to(folder)) for artifact in self._session.artifacts]
             known = nearest(name, made) if made else "; none was made yet"
             return self._failed(shortened(_name(f"{name!r}: {error.strerror or error}{known}"), _FILES_CHARS))
         if len(content) > _BYTES:
@@ -243,12 +243,14 @@ class AgentServer:
         folder, words = self._session.folder, answer.round.last_words if answer.text else ""
         made = [
             {
-                "name": str(one.path.relative_to(folder) if one.path.is_relative_to(folder) else one.path),
-                "kind": one.kind,
-                "path": str(one.path),
-                "preview": inert_output(one.preview),
+                "name": str(
+                    artifact.path.relative_to(folder) if artifact.path.is_relative_to(folder) else artifact.path
+                ),
+                "kind": artifact.kind,
+                "path": str(artifact.path),
+                "preview": inert_output(artifact.preview),
             }
-            for one in answer.artifacts
+            for artifact in answer.artifacts
         ]
         lines = [f"- {_name(one['name'])}{': ' if one['preview'] else ''}{_line(one['preview'])}" for one in made]
         listed = first_of(lines, _FILES_CHARS)

@@ -231,7 +231,9 @@ class _Once:
             "session_id": self.session_id,
             "status": self.exit.name,
             "answer": self.answer,
-            "artifacts": [{**one, "saved_as": saved_as.get(one["path"])} for one in tally.artifacts.values()],
+            "artifacts": [
+                {**artifact, "saved_as": saved_as.get(artifact["path"])} for artifact in tally.artifacts.values()
+            ],
             "code_cells": tally.cells,
             "usage": usage,
             "cost_usd": dollars,

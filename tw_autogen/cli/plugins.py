@@ -128,8 +128,8 @@ def check(
     with compared_with(settings.files, only=not plugins), ImportGuards(settings.files):
         specs, flaws = check_files(files)
         trial = _try(specs, settings, host=host)
-    paths = [Path(one) for one in plugins if not is_name(one)]
-    folders = [one for one in paths if one.is_dir()] or [project or Path()] * (not plugins)
+    paths = [Path(plugin) for plugin in plugins if not is_name(plugin)]
+    folders = [path for path in paths if path.is_dir()] or [project or Path()] * (not plugins)
     flaws = (*flaws, *trial.flaws, *(flaw for folder in folders for flaw in _of_project(folder, settings)))
     wrong = any(flaw.level == "error" for flaw in flaws)
     left = [spec.name for spec in specs if spec.runs_in == "host" and not host]
@@ -192,7 +192,7 @@ def _of_project(folder: Path, settings: Settings) -> list[Flaw]:
     flaws = []
     trusted = settings.trust is Trust.full
     unseen = _is_out_of(None if trusted else folder)  # what would not be loaded
-    for path in (one for one in example_files(folder, inside=not trusted) if not unseen(one.absolute())):
+    for path in (file for file in example_files(folder, inside=not trusted) if not unseen(file.absolute())):
         try:
             read_conversation(path)
         except ConversationFormatError as error:
@@ -243,13 +243,13 @@ def _print(
         console.print(f"not loaded, because they run in the host: {', '.join(left)}; --host does it", soft_wrap=True)
 
 
-def _print_listed(console: Console, one: Listed) -> None:
-    state = ", ".join(filter(None, (one.origin, one.runs_in, "" if one.enabled else "not enabled")))
-    console.print(Text.assemble((visible_line(one.name), "bold"), f"  {state}"), soft_wrap=True)
-    if one.problem:
-        console.print(Text(f"  {visible(one.problem)}", style="red"), soft_wrap=True)
+def _print_listed(console: Console, listed: Listed) -> None:
+    state = ", ".join(filter(None, (listed.origin, listed.runs_in, "" if listed.enabled else "not enabled")))
+    console.print(Text.assemble((visible_line(listed.name), "bold"), f"  {state}"), soft_wrap=True)
+    if listed.problem:
+        console.print(Text(f"  {visible(listed.problem)}", style="red"), soft_wrap=True)
     else:
-        console.print(Text(f"  {visible(one.line)}", style="dim"), soft_wrap=True)
+        console.print(Text(f"  {visible(listed.line)}", style="dim"), soft_wrap=True)
 
 
 def _function(origin: str) -> Any:

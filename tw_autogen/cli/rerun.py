@@ -113,9 +113,9 @@ def command(
         if brought is not None:  # other kernels' code may be able to write there
             session.inputs.distrust(brought)
         files_chosen = [one for one in chosen.values() if isinstance(one, Path)]
-        names = ", ".join(one.name for one in program.parameters) or "no parameters"
+        names = ", ".join(parameter.name for parameter in program.parameters) or "no parameters"
         session.run_code(f"# rerun of {folder.name}: {names}", files_chosen)
-        placed = next(iter(one.files for one in events if isinstance(one, RoundOpened)), [])
+        placed = next(iter(event.files for event in events if isinstance(event, RoundOpened)), [])
         if chosen:
             session.run_code(_assignments(chosen, placed))
         code = _compare(session, program, events)
@@ -132,7 +132,7 @@ def _unnamed_files(program: Program, brought: SafeFolder | None, say: Callable[[
 
     One that is gone is named, and left out.
     """
-    named = {str(one.value) for one in program.parameters}
+    named = {str(parameter.value) for parameter in program.parameters}
     found = []
     for number, name in enumerate(program.files):
         if name not in named:
@@ -155,9 +155,9 @@ def _chosen(
     Raises:
         ConfigError: a file is missing, or a name is unknown.
     """
-    of_files = {str(one.value): one for one in parameters if one.is_file}
+    of_files = {str(parameter.value): parameter for parameter in parameters if parameter.is_file}
     by_name = {**{Path(name).name: one for name, one in reversed(of_files.items())}, **of_files}
-    others = {one.option: one for one in parameters if not one.is_file}
+    others = {parameter.option: parameter for parameter in parameters if not parameter.is_file}
     given: dict[str, Path | str | int | float] = {}
     for text in files:
         olds = () if os.path.lexists(text) else by_name  # a file of that very name is the new one
@@ -180,10 +180,10 @@ def _chosen(
             given[one_of.name] = os.path.abspath(number) if one_of.is_folder else type(one_of.value)(number)
         except ValueError:
             raise ConfigError(f"--param {text}: {number!r} is no {type(one_of.value).__name__}") from None
-    for one in parameters:
-        if one.name not in given:
-            file = one.value if isinstance(one.value, str) and one.brought else ""
-            given[one.name] = _earlier_file(brought, file) if file else one.value
+    for parameter in parameters:
+        if parameter.name not in given:
+            file = parameter.value if isinstance(parameter.value, str) and parameter.brought else ""
+            given[parameter.name] = _earlier_file(brought, file) if file else parameter.value
     return given
 
 
@@ -219,9 +219,9 @@ def _compare(session: Session, program: Program, events: list[Event]) -> Exit:
     for number, cell in enumerate(program.cells, 1):
         before = len(events)
         session.run_code(cell.source)
-        ran = next((one for one in events[before:] if isinstance(one, CellRan)), None)
+        ran = next((event for event in events[before:] if isinstance(event, CellRan)), None)
         if ran is None or not ran.ok:
-            refused = next((one.findings for one in events[before:] if isinstance(one, CodeChecked)), [])
+            refused = next((event.findings for event in events[before:] if isinstance(event, CodeChecked)), [])
             error = _renumbered(ran.error, ran.cell - number) if ran else ""
             why = error.strip() if ran else f"not run: {'; '.join(map(str, refused))}"
             click.echo(f"cell {number}: failed\n{_indented(why.splitlines())}")
@@ -275,7 +275,7 @@ def _renumbered(error: str, before: int) -> str:
 def _output(ran: CellRan | None) -> list[str]:
     if ran is None:
         return []
-    parts = (ran.stdout, ran.result or "", *(f"file {one.get('name')}" for one in ran.artifacts))
+    parts = (ran.stdout, ran.result or "", *(f"file {artifact.get('name')}" for artifact in ran.artifacts))
     return [_ADDRESS.sub("0x…", line) for part in parts for line in part.splitlines()]
 
 

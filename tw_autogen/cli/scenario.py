@@ -58,7 +58,7 @@ _MOST_README_BYTES = 4 << 20
 _TRUST = click.Option(
     ["--trust"], is_flag=True, help="Let each scenario set all that it wants; says nothing of the folder (here, or -C)."
 )
-_MODEL_OPTIONS = tuple(_TRUST if one.name == "trust" else one for one in MODEL_OPTIONS)
+_MODEL_OPTIONS = tuple(_TRUST if option.name == "trust" else option for option in MODEL_OPTIONS)
 
 
 @click.group("scenario")

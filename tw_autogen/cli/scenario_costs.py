@@ -21,14 +21,14 @@ def costs_table(scenarios: Sequence[Scenario]) -> str:
     """
     lines = ["| scenario | what it shows | calls | prompt | cached | completion |", "|---|---|---:|---:|---:|---:|"]
     total, recorded = Usage(), 0
-    for one in scenarios:
-        if one.replies.exists():
-            usages = (each.completion.usage for each in Recording.read(one.replies).replies)
+    for scenario in scenarios:
+        if scenario.replies.exists():
+            usages = (each.completion.usage for each in Recording.read(scenario.replies).replies)
             spent = reduce(Usage.__add__, usages, Usage())
             total, recorded = total + spent, recorded + 1
-            lines.append(_line(f"`{one.name}`", one.about, spent))
+            lines.append(_line(f"`{scenario.name}`", scenario.about, spent))
         else:
-            lines.append(f"| `{one.name}` | {one.about} | - | - | - | - |")
+            lines.append(f"| `{scenario.name}` | {scenario.about} | - | - | - | - |")
     lines.append(_line("all", f"{recorded} of {len(scenarios)} recorded", total))
     return "\n".join(lines)
 
@@ -53,5 +53,5 @@ def put_table(readme: Path, text: str, table: str) -> str:
 
 def _line(name: str, about: str, spent: Usage) -> str:
     counts = (spent.prompt_tokens, spent.cached_tokens, spent.completion_tokens)
-    shown = [f"{one:,}".replace(",", " ") for one in counts] if any(counts) else ["-"] * 3
+    shown = [f"{count:,}".replace(",", " ") for count in counts] if any(counts) else ["-"] * 3
     return f"| {name} | {about} | {spent.calls} | {' | '.join(shown)} |"

@@ -131,6 +131,6 @@ def prompt_dicts(outcome: Outcome, *, hide: Sequence[str]) -> list[dict[str, Any
         hide: Texts that are replaced before hashing, as of `prompt_hash`: what differs from run to run.
     """
     return [
-        {"hash": prompt_hash(call.messages, hide=hide), "messages": [dict(one) for one in call.messages]}
+        {"hash": prompt_hash(call.messages, hide=hide), "messages": [dict(message) for message in call.messages]}
         for call in outcome.calls
     ]

@@ -35,7 +35,7 @@ def leave_out_current_folder(package: str) -> None:
         del os.environ["PYTHONUSERBASE"]
     said = os.environ.get("PYTHONPATH", "")
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(package))))
-    relative = [one for one in said.split(os.pathsep) if not os.path.isabs(one)] if said else []
+    relative = [part for part in said.split(os.pathsep) if not os.path.isabs(part)] if said else []
     places = {os.path.realpath(one or os.curdir) for one in relative}
     for name in _LIBRARIES:
         if (value := os.environ.get(name)) and not all(map(os.path.isabs, value.split(os.pathsep))):

@@ -195,7 +195,7 @@ def lines_of_resumed(session: Session) -> tuple[list[str], list[str]]:
         return [], []
     asked, warnings, back = len(earlier.rounds), [], []
     with contextlib.suppress(TwAutogenError):  # the first cell will say it
-        back = [one.name for one in session.code_variables()]
+        back = [variable.name for variable in session.code_variables()]
     said = [f"resuming {earlier.id}: {asked} question{'s' * (asked != 1)}"]
     if back:
         said.append(f"variables: {visible_line(', '.join(back))}")

@@ -51,8 +51,8 @@ def list_command(**place: Any) -> None:
     """List the sessions: name, age, size, first question."""
     workspace = _workspace(**place)
     sessions = past_sessions(workspace)
-    for one in sessions:
-        click.echo(session_line(one))
+    for session in sessions:
+        click.echo(session_line(session))
     if not sessions:
         click.echo(f"no sessions in {visible_line(str(workspace))}", err=True)
 
@@ -94,10 +94,10 @@ def show_command(session_id: str, **place: Any) -> None:
         else:
             click.echo(f"({_text(one.error) or 'it was cut off'})")
         click.echo()
-    cells = [one for one in events if isinstance(one, CellRan)]
+    cells = [event for event in events if isinstance(event, CellRan)]
     left = [visible_line(line) for line in cells[-1].variables] if cells else []
     click.echo(
-        f"{len(cells)} cell{'s' * (len(cells) != 1)}, {sum(not one.ok for one in cells)} of them failed", err=True
+        f"{len(cells)} cell{'s' * (len(cells) != 1)}, {sum(not cell.ok for cell in cells)} of them failed", err=True
     )
     for line in left:
         click.echo(f"variable {line}", err=True)

@@ -56,7 +56,7 @@ class TerminalPictures:
             artifacts: Of one answer.
             folder: The session's, which they lie in; a link of code's making is not followed.
         """
-        paths = [one.path for one in artifacts if one.path.suffix.lower() == ".png"]
+        paths = [artifact.path for artifact in artifacts if artifact.path.suffix.lower() == ".png"]
         if not paths or not self._console.is_terminal or self._console.is_dumb_terminal or self._kind is None:
             return
         left = _PIXELS_TOGETHER

@@ -21,7 +21,7 @@ def asks_for(when: CellApproval, findings: Sequence[Finding]) -> bool:
         when: The setting `code_interpreter.approval`.
         findings: What verification found in the cell.
     """
-    if any(one.kind == "syntax" for one in findings):
+    if any(finding.kind == "syntax" for finding in findings):
         return False
     return when == ("findings" if findings else "always")
 

@@ -57,7 +57,7 @@ class FolderSnapshot(dict[Path, tuple[int, int]]):
 
 def _walk_order(path: Path) -> list[tuple[bool, str]]:
     """Return what orders paths as `SafeFolder.walk` does: what lies in a folder comes before what lies deeper."""
-    return [*((True, one) for one in path.parts[:-1]), (False, path.name)]
+    return [*((True, part) for part in path.parts[:-1]), (False, path.name)]
 
 
 @dataclass(eq=False)
@@ -234,13 +234,13 @@ def snapshot(folder: Path) -> FolderSnapshot:
     with gone_or_closed, SafeFolder(folder) as opened:
         entries = opened.walk(enter=lambda name: not name.startswith((".", "__")))
         chars = 0
-        for number, one in enumerate(entries):
-            chars += len(one.name)
+        for number, entry in enumerate(entries):
+            chars += len(entry.name)
             if number == _MOST_ENTRIES or chars > _MOST_CHARS or len(found) > _MOST_FILES:  # no cell waits for more
-                found.end = folder / one.name
+                found.end = folder / entry.name
                 break
-            if one.is_file and not one.name.rpartition("/")[2].startswith(".") and is_unicode(one.name):
-                found[folder / one.name] = (one.info.st_mtime_ns, one.info.st_size)
+            if entry.is_file and not entry.name.rpartition("/")[2].startswith(".") and is_unicode(entry.name):
+                found[folder / entry.name] = (entry.info.st_mtime_ns, entry.info.st_size)
     return found
 
 
@@ -273,13 +273,13 @@ def with_short_names(artifacts: Iterable[Artifact], folder: Path) -> tuple[Artif
         folder: Where they lie; it is no part of their names.
     """
     kept, left = list[Artifact](), _MOST_NAMES_CHARS
-    for one in artifacts:
-        chars = len(os.path.relpath(one.path, folder))
+    for artifact in artifacts:
+        chars = len(os.path.relpath(artifact.path, folder))
         left -= chars if chars <= _LONGEST_NAME else 0
         if left < 0:
             break
         if chars <= _LONGEST_NAME:
-            kept.append(one)
+            kept.append(artifact)
     return tuple(kept)
 
 
@@ -381,8 +381,8 @@ class CellRunner:
         if left := len(known) + len(more) - len(artifacts):
             logged.append(Log("warning", "files", f"{left} more files were made; their names are too long to be told"))
         execution = replace(execution, artifacts=artifacts, logs=(*execution.logs, *logged))
-        for one in execution.artifacts:
-            turn.emit(ArtifactSaved(one.name, one.kind, str(one.path), one.preview))
+        for artifact in execution.artifacts:
+            turn.emit(ArtifactSaved(artifact.name, artifact.kind, str(artifact.path), artifact.preview))
         turn.emit(_ran(cell, execution))
         return execution
 
@@ -422,7 +422,7 @@ class CellRunner:
         self._variables.update(turn.variables)
         for name, value in turn.variables.items():
             holders = turn.held_by.setdefault(name, [])
-            if not any(one is self.kernel for one in holders):
+            if not any(holder is self.kernel for holder in holders):
                 self.kernel.put(name, value)
                 holders.append(self.kernel)
 
@@ -485,8 +485,8 @@ def _ran(cell: int, execution: Execution) -> CellRan:
         execution.stdout,
         execution.stderr,
         execution.error,
-        [one.to_dict() for one in execution.artifacts],
-        [str(one) for one in execution.variables],
+        [artifact.to_dict() for artifact in execution.artifacts],
+        [str(variable) for variable in execution.variables],
         execution.state_lost,
         execution.seconds,
         execution.undone,

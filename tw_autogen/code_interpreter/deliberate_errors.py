@@ -37,12 +37,12 @@ def raised_by_cell(code: str, error: str) -> bool:
 
 
 def _raises(statements: list[ast.stmt]) -> Iterator[ast.Raise]:
-    for one in statements:
-        if isinstance(one, ast.Raise):
-            yield one
-        elif isinstance(one, ast.If | ast.For | ast.While | ast.With):
-            yield from _raises(one.body)
-            yield from _raises(getattr(one, "orelse", []))
+    for statement in statements:
+        if isinstance(statement, ast.Raise):
+            yield statement
+        elif isinstance(statement, ast.If | ast.For | ast.While | ast.With):
+            yield from _raises(statement.body)
+            yield from _raises(getattr(statement, "orelse", []))
 
 
 def _fits(one: ast.Raise, words: str) -> bool:

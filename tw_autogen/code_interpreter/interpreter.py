@@ -375,7 +375,7 @@ class CodeInterpreter(Role):
             kept_as = report_texts.full_output_variable(execution, limit)
             mine.history.results.note(told, code=work.code, ok=execution.ok, kept_as=kept_as)
             mine.variables.note_code(work.code)
-            there = {one.name for one in execution.variables}
+            there = {variable.name for variable in execution.variables}
             made = dict.fromkeys([*work.made, *mine.variables.fresh(execution.variables)])
             work.made = [name for name in made if name in there]
             if news := mine.variables.news(execution.variables):
@@ -404,7 +404,7 @@ class CodeInterpreter(Role):
             What the person changed, in words for the model; empty if nothing.
         """
         work.findings = self._check(work.code)
-        turn.emit(CodeChecked(work.code, [str(one) for one in work.findings]))
+        turn.emit(CodeChecked(work.code, [str(finding) for finding in work.findings]))
         kernel = self._open(turn.folder).kernel
         when = kernel.approval if isinstance(kernel, AttachedKernel) else self._settings.approval
         if not asks_for(when, work.findings):
@@ -455,7 +455,7 @@ class CodeInterpreter(Role):
         growing = PostStream(turn, self.name, CodeStream)
         offered = [spec for spec in self._plugins if not self._selection.on or spec.name in mine.shown.names]
         tools = tools_of(offered) if self._policy.only_plugins else None
-        taken = [one.name for one in self._open(turn.folder).kernel.variables()] if tools else []
+        taken = [variable.name for variable in self._open(turn.folder).kernel.variables()] if tools else []
 
         def once() -> tuple[CodeReply, Completion]:
             return ask(

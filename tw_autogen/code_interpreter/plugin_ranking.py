@@ -126,7 +126,7 @@ def rank_plugins(specs: Sequence[PluginSpec], request: str, ranker: Ranker | Non
             scores[at] = scores.get(at, 0.0) + 2 * best
         if kind and kind in spec.tags:
             scores[at] = scores.get(at, 0.0) + _OF_ITS_TYPE * best
-    return sorted(scores.items(), key=lambda one: (-one[1], one[0]))
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
 
 def texts_of(specs: Sequence[PluginSpec]) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ def _arguments(spec: PluginSpec, text: str) -> str:
         raise Unreadable(f"the arguments of {spec.name} are no JSON: {error}") from error
     if not isinstance(given, dict):
         raise Unreadable(f"the arguments of {spec.name} are no JSON object")
-    tables = {one.name for one in spec.parameters if is_table(one)}
+    tables = {parameter.name for parameter in spec.parameters if is_table(parameter)}
     written = []
     for key, value in given.items():
         if not key.isidentifier() or keyword.iskeyword(key):

@@ -139,7 +139,7 @@ class PolicyChecker(ast.NodeVisitor):
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self._visit_all([*node.args.defaults, *node.args.kw_defaults])
-        self._within(Scope(self._scope, (one.arg for one in syntax.arguments(node.args))), [node.body])
+        self._within(Scope(self._scope, (argument.arg for argument in syntax.arguments(node.args))), [node.body])
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._visit_all([*node.decorator_list, *node.bases, *node.keywords])
@@ -147,11 +147,16 @@ class PolicyChecker(ast.NodeVisitor):
         self._bind(node.name, node)
 
     def visit_ListComp(self, node: Comprehension) -> None:
-        targets = (each.id for one in node.generators for each in ast.walk(one.target) if isinstance(each, ast.Name))
+        targets = (
+            each.id
+            for generator in node.generators
+            for each in ast.walk(generator.target)
+            if isinstance(each, ast.Name)
+        )
         inner = Scope(self._scope, targets)
-        for i, one in enumerate(node.generators):
-            self._within(inner if i else self._scope, [one.iter])
-            self._within(inner, [one.target, *one.ifs])
+        for i, generator in enumerate(node.generators):
+            self._within(inner if i else self._scope, [generator.iter])
+            self._within(inner, [generator.target, *generator.ifs])
         self._within(inner, [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt])
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
@@ -324,15 +329,15 @@ class PolicyChecker(ast.NodeVisitor):
     def visit_BinOp(self, node: ast.BinOp) -> None:
         """Check the literals of a sum together: `"__cla" + "ss__"` is one text."""
         pieces: list[str] = []
-        for one in [*syntax.operands(node), None]:
-            text = literal_text(one) if one is not None and isinstance(node.op, ast.Add) else None
+        for operand in [*syntax.operands(node), None]:
+            text = literal_text(operand) if operand is not None and isinstance(node.op, ast.Add) else None
             if text is not None:
                 pieces.append(text)
                 continue
             if pieces:
                 self._add(node, self._rules.check_literal("".join(pieces)))
                 pieces.clear()
-            self._visit_all([one])
+            self._visit_all([operand])
 
     def _annotations(self, nodes: Iterable[ast.expr | None]) -> None:
         """Check annotations; where a text in one could be run later (`strict`), it must be written out."""
@@ -432,7 +437,7 @@ class PolicyChecker(ast.NodeVisitor):
                 self._run_text(node, one)
         elif name in ("format", "format_map") and isinstance(func, ast.Attribute):
             styled = "style" in "".join(path) or (first and isinstance(first[0], ast.Dict) and name == "format")
-            styled = styled or any(one.arg in _STYLER_OPTIONS for one in node.keywords)
+            styled = styled or any(keyword.arg in _STYLER_OPTIONS for keyword in node.keywords)
             for one in (first if path[-2:-1] == ("str",) else [func.value]) if not styled else ():
                 self._run_text(node, one)
         elif name in ("set_option", "option_context", "rc"):
@@ -481,9 +486,9 @@ class PolicyChecker(ast.NodeVisitor):
 
     def _query(self, node: ast.Call) -> None:
         """Check `df.query("a > @b.c")`: what follows an `@` pandas takes from the cell's variables."""
-        if any(one.arg and one.arg not in _QUERY_OPTIONS for one in node.keywords):
+        if any(keyword.arg and keyword.arg not in _QUERY_OPTIONS for keyword in node.keywords):
             return  # pandas has no such option: this is no call of it
-        run = node.args[:1] or [one.value for one in node.keywords if one.arg in ("expr", None)]
+        run = node.args[:1] or [keyword.value for keyword in node.keywords if keyword.arg in ("expr", None)]
         texts: list[str] = []
         for one in run:
             found = self._values.texts(one)

@@ -173,7 +173,9 @@ def _with_role_name(example: Round, name: str) -> Round:
     """Return a round of an example with the role's name filled in."""
 
     def filled(post: Post) -> Post:
-        said = (replace(one, content=one.content.replace(_ROLE_NAME, name)) for one in post.attachments)
+        said = (
+            replace(attachment, content=attachment.content.replace(_ROLE_NAME, name)) for attachment in post.attachments
+        )
         return replace(post, message=post.message.replace(_ROLE_NAME, name), attachments=tuple(said))
 
     return replace(example, posts=[filled(post) for post in example.posts])

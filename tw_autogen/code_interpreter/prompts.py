@@ -117,4 +117,4 @@ def without_repeated_task(board: str, plan: Plan | None, tasks: Sequence[str]) -
     step = plan.steps[0].text.removesuffix("…")
     if not any(" ".join(task.split()).startswith(step) for task in tasks):
         return board
-    return BLANK.join(one for one in board.split(BLANK) if not one.endswith(f"\n{plan}"))
+    return BLANK.join(part for part in board.split(BLANK) if not part.endswith(f"\n{plan}"))

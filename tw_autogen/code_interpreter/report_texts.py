@@ -38,8 +38,8 @@ def files_line(artifacts: Sequence[Artifact], folder: Path | None = None) -> str
         folder: Where code runs: names are paths from there, as code opens them. None: names without folders.
     """
     named = [
-        f"{visible_line(_path_of(one, folder))}{f' ({preview})' if (preview := _first_line(one.preview)) else ''}"
-        for one in artifacts
+        f"{visible_line(_path_of(file, folder))}{f' ({preview})' if (preview := _first_line(file.preview)) else ''}"
+        for file in artifacts
     ]
     return f"Files: {', '.join(first_of(named, _FILES_CHARS))}" if named else ""
 
@@ -56,14 +56,14 @@ def unnamed_files_line(
         form: The form that the request asks for; None: no particular one.
     """
     alone = (form or RequestedFormat()).is_alone(text)
-    named = mentioned((one.path.name for one in artifacts), text)
-    return "" if alone else files_line([one for one in artifacts if one.path.name not in named], folder)
+    named = mentioned((artifact.path.name for artifact in artifacts), text)
+    return "" if alone else files_line([artifact for artifact in artifacts if artifact.path.name not in named], folder)
 
 
-def _path_of(one: Artifact, folder: Path | None) -> str:
-    if folder is not None and one.path.is_relative_to(folder):
-        return one.path.relative_to(folder).as_posix()
-    return one.path.name
+def _path_of(artifact: Artifact, folder: Path | None) -> str:
+    if folder is not None and artifact.path.is_relative_to(folder):
+        return artifact.path.relative_to(folder).as_posix()
+    return artifact.path.name
 
 
 def output_text(
@@ -118,7 +118,7 @@ def execution_report(
     else:
         head = "The code failed."
     lost = lost_output(execution)
-    logs = "\n".join(f"[{one.level}] {one.tag}: {one.message}" for one in execution.logs)
+    logs = "\n".join(f"[{log.level}] {log.tag}: {log.message}" for log in execution.logs)
     parts = {
         "Printed": fit(execution.stdout, limit_chars, execution.print_ends),
         "Not complete": lost,
@@ -133,7 +133,9 @@ def execution_report(
     if execution.ok and not shown and not artifacts:
         last = _last_assigned(code)
         shown = ["It printed nothing and has no result."]
-        shown += [f"The variable assigned last is {one}" for one in execution.variables if one.name == last]
+        shown += [
+            f"The variable assigned last is {variable}" for variable in execution.variables if variable.name == last
+        ]
     return "\n".join(part for part in [head, *shown, files_line(artifacts, folder)] if part)
 
 
@@ -151,9 +153,9 @@ def full_output_variable(execution: Execution, limit_chars: int) -> str:
 def findings_report(findings: Sequence[Finding]) -> str:
     """Return why code was not run."""
     head = "The code was not run, because it breaks rules:"
-    if all(one.kind == "approval" for one in findings):
+    if all(finding.kind == "approval" for finding in findings):
         head = "The code was not run:"
-    told = (f"- {one}\n  {one.remedy}" if one.remedy else f"- {one}" for one in findings)
+    told = (f"- {finding}\n  {finding.remedy}" if finding.remedy else f"- {finding}" for finding in findings)
     return "\n".join([head, *told])
 
 
@@ -164,7 +166,7 @@ def check_outcome(execution: Execution) -> tuple[bool | None, str]:
         execution: The check's: a failed assertion fails it, any other error leaves it undecided.
     """
     if execution.ok:
-        kept = (one.message for one in execution.logs if one.tag == "rollback")
+        kept = (log.message for log in execution.logs if log.tag == "rollback")
         return True, without_middle("; ".join([trimmed(execution.stdout), *kept]).strip("; "), _CHECK_CHARS)
     *_, after = [0, *(frame.end() for frame in FRAME.finditer(execution.error))]
     lines = execution.error[after:].splitlines()
@@ -194,7 +196,7 @@ def review_reasons(execution: Execution) -> list[str]:
         found.append("a last expression of several lines, and nothing was printed")
     if lost := lost_output(execution):
         found.append(lost)
-    return found + [one.message for one in execution.logs if one.tag == "display"]
+    return found + [log.message for log in execution.logs if log.tag == "display"]
 
 
 def empty_arrays(execution: Execution, made: Sequence[str]) -> list[str]:
@@ -205,7 +207,7 @@ def empty_arrays(execution: Execution, made: Sequence[str]) -> list[str]:
         made: Names of the variables that are new or changed.
     """
     kinds, new = ("Series", "ndarray"), set(made)
-    found = [one for one in execution.variables if one.name in new and one.type in kinds]
+    found = [variable for variable in execution.variables if variable.name in new and variable.type in kinds]
     return [f"{one.name} holds nothing but nan" for one in found if re.search(r"\(all (?:nan|missing)\)", one.summary)]
 
 

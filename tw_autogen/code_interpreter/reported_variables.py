@@ -53,7 +53,7 @@ class ReportedVariables:
         """
         now = {one.name: self._line(one) for one in self._lasting(variables)}
         fresh = [name for name, line in now.items() if self._told.get(name) != line]
-        there = {one.name: str(one) for one in variables}
+        there = {variable.name: str(variable) for variable in variables}
         gone = [name for name in self._told if name not in there]
         lines = self._within([now[name] for name in reversed(fresh)])[::-1]
         left_out = set(fresh[: len(fresh) - len(lines)])
@@ -69,21 +69,21 @@ class ReportedVariables:
         return "\n".join(lines)
 
     def _lasting(self, variables: Sequence[Variable]) -> list[Variable]:
-        return [one for one in variables if not self._passes(one) and one.type not in _FILES]
+        return [variable for variable in variables if not self._passes(variable) and variable.type not in _FILES]
 
-    def _passes(self, one: Variable) -> bool:
+    def _passes(self, variable: Variable) -> bool:
         """Return whether a variable is as a loop or a `with` block has left it."""
-        left = self._passing.get(one.name)
-        return one.name in self._passing and (left is None or not _differs(left, one))
+        left = self._passing.get(variable.name)
+        return variable.name in self._passing and (left is None or not _differs(left, variable))
 
     def forget(self) -> None:
         """Take nothing for told any more, because what was told is not in the prompt now."""
         self._told = {}
 
-    def _line(self, one: Variable) -> str:
+    def _line(self, variable: Variable) -> str:
         """Return the line of a variable; the one told last, where the kernel gives only its name and type."""
-        told = self._told.get(one.name)
-        return told if told is not None and not _differs(told, one) else str(one)
+        told = self._told.get(variable.name)
+        return told if told is not None and not _differs(told, variable) else str(variable)
 
     def _within(self, lines: Sequence[str]) -> list[str]:
         """Return as many lines as fit, and one at least: a single long one must not keep the others back."""
@@ -106,10 +106,10 @@ def _bound_names(code: str) -> tuple[set[str], set[str]]:
     nodes = [*_of_cell(tree)] if tree is not None else []
     targets = [node.target for node in nodes if isinstance(node, (ast.For, ast.AsyncFor))]
     withs = (node for node in nodes if isinstance(node, (ast.With, ast.AsyncWith)))
-    targets += [one.optional_vars for node in withs for one in node.items if one.optional_vars]
+    targets += [item.optional_vars for node in withs for item in node.items if item.optional_vars]
     passing_nodes = {one for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
     stored = {node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    inner = [one.target for node in nodes if isinstance(node, _COMPREHENSIONS) for one in node.generators]
+    inner = [generator.target for node in nodes if isinstance(node, _COMPREHENSIONS) for generator in node.generators]
     unbound = {one for target in inner for one in ast.walk(target) if isinstance(one, ast.Name)}
     assigned = {node.id for node in stored - passing_nodes - unbound}
     return {node.id for node in passing_nodes} - assigned, assigned

@@ -218,7 +218,7 @@ def literal_text(node: ast.expr) -> str | None:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join" and node.args:
         separator = literal_text(node.func.value) or ""
         parts = node.args[0].elts if isinstance(node.args[0], ast.List | ast.Tuple) else None
-    texts = [literal_text(one) for one in parts or ()]
+    texts = [literal_text(part) for part in parts or ()]
     return None if parts is None or None in texts else separator.join(filter(None, texts))
 
 
@@ -362,11 +362,11 @@ class Values:
         func = node.func
         ways = [func, *(self.known.get(func.id, ()) if isinstance(func, ast.Name) else ())]
         name = next((way for way in map(last_name, ways) if way in METHODS_BY_NAME), "")
-        handed = any(isinstance(one, ast.Attribute) and one.attr in METHODS_BY_NAME for one in node.args)
+        handed = any(isinstance(arg, ast.Attribute) and arg.attr in METHODS_BY_NAME for arg in node.args)
         if not name and not handed:
             return
         first = node.args if handed else node.args[1:2] if name == "NamedAgg" else node.args[:1]
-        named = [one.value for one in node.keywords if one.arg not in ("args", "kwargs", "axis", "column")]
+        named = [keyword.value for keyword in node.keywords if keyword.arg not in ("args", "kwargs", "axis", "column")]
         # `agg(total=("eval", "sum"))`: a column and a method
         for one in [*first, *(one.elts[-1] if isinstance(one, ast.Tuple) and one.elts else one for one in named)]:
             if not (name == "map" and isinstance(one, ast.Dict)):  # what values become

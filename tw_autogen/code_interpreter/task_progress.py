@@ -98,7 +98,7 @@ class TaskProgress:
         Args:
             made: By the newest cell.
         """
-        there = [one for one in self.artifacts if os.path.lexists(one.path)]
+        there = [artifact for artifact in self.artifacts if os.path.lexists(artifact.path)]
         self.artifacts = list({one.path: one for one in [*there, *made]}.values())
 
     def record_look(self, limit_chars: int) -> None:
@@ -134,10 +134,10 @@ class TaskProgress:
             self.execution, self.artifacts, limit_chars, code=self.code, folder=self.folder
         )
         more = f" and {len(self.made) - _MADE_NAMES} made before" if len(self.made) > _MADE_NAMES else ""
-        known = {one.name: one.short(_MADE_CHARS) for one in self.execution.variables}
+        known = {variable.name: variable.short(_MADE_CHARS) for variable in self.execution.variables}
         names = [known.get(name, name) for name in self.made[-_MADE_NAMES:]]
         made = f"\n{_MADE}{'; '.join(names)}{more}" if self.made else ""
-        made += "".join(f"\nCareful: {one}." for one in report_texts.empty_arrays(self.execution, self.made))
+        made += "".join(f"\nCareful: {array}." for array in report_texts.empty_arrays(self.execution, self.made))
         return f"{note}{called}{told}{self._printed_before(limit_chars)}{self._seen()}{made}"
 
     def whole_answer(self, receiver: str) -> str:
@@ -184,8 +184,8 @@ class TaskProgress:
         return [*said, *self._files()]
 
     def _files(self) -> list[Attachment]:
-        paths = "\n".join(str(one.path) for one in self.artifacts)
-        files = [one.to_dict() for one in self.artifacts]
+        paths = "\n".join(str(artifact.path) for artifact in self.artifacts)
+        files = [artifact.to_dict() for artifact in self.artifacts]
         return [Attachment(AttachmentType.artifact_paths, paths, files)] if files else []
 
     def _output(self, limit_chars: int) -> str:
@@ -216,7 +216,7 @@ class TaskProgress:
 
     def _seen(self) -> str:
         """Return what earlier cells of the task were run to see, in short."""
-        return "".join(f"\nSeen before:\n{without_middle(one, _LOOK_CHARS)}" for one in self.looks if one)
+        return "".join(f"\nSeen before:\n{without_middle(look, _LOOK_CHARS)}" for look in self.looks if look)
 
     def _note(self) -> str:
         """Describe in a line how many tries it took, where it took more than one."""
@@ -230,5 +230,5 @@ class TaskProgress:
         if tries < 2:
             return ""
         lines = self.wrong[-1].strip().splitlines() or [""]
-        why = next((one for one in reversed(lines) if report_texts.RAISED.match(one)), lines[-1]).strip()
+        why = next((line for line in reversed(lines) if report_texts.RAISED.match(line)), lines[-1]).strip()
         return f"It took {tries} tries; the one before: {shortened(why, _WHY_CHARS)}\n"

@@ -34,7 +34,7 @@ def unclear_calls(code: str, specs: Sequence[PluginSpec]) -> tuple[PluginSpec, .
     calls = {node.func: node for node in ast.walk(tree) if isinstance(node, ast.Call)}
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in wanted)
     known = {spec.name: spec for spec in specs}
-    unclear = {one.id for one in names if one not in calls or not _fits(calls[one], known[one.id])}
+    unclear = {name.id for name in names if name not in calls or not _fits(calls[name], known[name.id])}
     return tuple(spec for spec in specs if spec.name in unclear)
 
 
@@ -57,8 +57,8 @@ def looked_up(code: str) -> tuple[str, ...]:
 
 
 def _fits(call: ast.Call, spec: PluginSpec) -> bool:
-    names = [one.arg for one in call.keywords]
-    if None in names or any(isinstance(one, ast.Starred) for one in call.args):
+    names = [keyword.arg for keyword in call.keywords]
+    if None in names or any(isinstance(arg, ast.Starred) for arg in call.args):
         return False
     try:
         spec.signature().bind(*call.args, **{str(name): True for name in names})

@@ -117,7 +117,7 @@ def verify(
             found, policy = _Check(rules_of(also), plugins, variables).cell(code, 1), also
     except RecursionError as error:  # nested deeper than Python's stack
         return [_syntax(error, 1)]
-    return sorted(dict.fromkeys(found), key=lambda one: one.line)
+    return sorted(dict.fromkeys(found), key=lambda fromkey: fromkey.line)
 
 
 class _Check:

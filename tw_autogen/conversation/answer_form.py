@@ -153,7 +153,7 @@ class RequestedFormat:
 
         `@name[value]` in the middle of a sentence, as in "my colleague anna @team[data] says", is no form.
         """
-        shown = (one for one in _NAMED.finditer(request) if not _is_mention(request, one))
+        shown = (match for match in _NAMED.finditer(request) if not _is_mention(request, match))
         named = dict.fromkeys((one["name"], one["value"].strip()) for one in shown)
         json_asked = _JSON.search(request) is not None
         return cls(tuple(named), json_asked, request, "" if named or json_asked else _bare_form(request))
@@ -174,7 +174,7 @@ class RequestedFormat:
             problems.append("the request asks for JSON, and your message is not valid JSON and nothing else")
             if _NO_JSON.search(answer):
                 problems[-1] += ": put null in the place of NaN and Infinity"
-        given = {one["name"]: one["value"].strip() for one in _NAMED.finditer(answer)}
+        given = {match["name"]: match["value"].strip() for match in _NAMED.finditer(answer)}
         for name, placeholder in self.named:
             shown = [one for other, one in self.named if other == name and not any(map(str.isdigit, one))]
             wrong = self._wrong_value(name, placeholder if len(shown) < 2 else " or ".join(shown), given.get(name))
@@ -199,14 +199,14 @@ class RequestedFormat:
             '@r[0.31] (Pearson)'
         """
         answer = _BELOW_SERIES.sub("", answer)
-        given = {one["name"] for one in _NAMED.finditer(answer)}
+        given = {match["name"] for match in _NAMED.finditer(answer)}
         for name in dict.fromkeys(name for name, _ in self.named if name not in given):
             pattern = _UNBRACKETED.format(name=re.escape(name), value=f"{_NUMBER}|{_REST}")
             answer = re.sub(pattern, functools.partial(_bracketed, name), answer)
         if not self.named or not _ALONE.search(self.request) or self.problems(answer):
             return answer
         names = dict(self.named)
-        found = [one for one in _NAMED.finditer(answer) if one["name"] in names]
+        found = [match for match in _NAMED.finditer(answer) if match["name"] in names]
         if len(found) != len(names):  # a name with two values
             return answer
         between = [answer[one.end() : two.start()] for one, two in itertools.pairwise(found)]
@@ -228,7 +228,7 @@ class RequestedFormat:
         """Return True if the request has a form that can be recognized in the answer, and the answer has it."""
         if self.bare:
             items = answer.split(",") if self.bare == "list" else [answer]
-            return all(_BARE_NUMBER.fullmatch(one.strip()) for one in items)
+            return all(_BARE_NUMBER.fullmatch(item.strip()) for item in items)
         return bool(self.named and not self.problems(answer)) or (self.json and is_json(answer))
 
     def is_alone(self, answer: str) -> bool:
@@ -276,8 +276,8 @@ def _is_worded_list(answer: str) -> bool:
     lines = [line.strip() for line in answer.splitlines() if line.strip()]
     if len(lines) > 1 and not all(line.endswith(",") for line in lines[:-1]):
         return any(line.count(",") > 1 for line in lines) or sum(map(bool, map(_MARKED_LINE.match, lines))) > 1
-    items = [one.strip().rstrip(".") for one in " ".join(lines).split(",")]
-    numbers = [_BARE_NUMBER.fullmatch(one) is not None for one in items]
+    items = [part.strip().rstrip(".") for part in " ".join(lines).split(",")]
+    numbers = [_BARE_NUMBER.fullmatch(item) is not None for item in items]
     inner = numbers[1:-1]
     around = len(inner) >= _LEAST_INNER and all(inner) and not (numbers[0] and numbers[-1])
     return around or (len(items) > 1 and _INTRODUCED.search(items[0]) is not None)

@@ -135,7 +135,7 @@ class Definitions:
 
     def _followed_by(self, after: tuple[Definition, ...], earlier: tuple[Definitions, ...]) -> Definitions:
         used, gone = _variables(after), _variables(self.in_force)
-        stale = tuple(one for one in dict.fromkeys([*self.stale, *gone]) if one not in used)
+        stale = tuple(fromkey for fromkey in dict.fromkeys([*self.stale, *gone]) if fromkey not in used)
         return Definitions(after, stale[-_MOST_STALE:], True, earlier)
 
     def _with(self, new: Definition) -> tuple[Definition, ...]:
@@ -172,8 +172,8 @@ def changes_attachment(changes: Sequence[Mapping[str, Any]]) -> Attachment:
     Args:
         changes: As `Definitions.changed` takes them.
     """
-    words = "\n".join(" ".join(str(value) for value in one.values() if value) for one in changes)
-    return Attachment(AttachmentType.definitions, words, [dict(one) for one in changes])
+    words = "\n".join(" ".join(str(value) for value in change.values() if value) for change in changes)
+    return Attachment(AttachmentType.definitions, words, [dict(change) for change in changes])
 
 
 def _definition(change: Mapping[str, Any]) -> Definition:
@@ -198,7 +198,12 @@ def _definition(change: Mapping[str, Any]) -> Definition:
 
 def _variables(definitions: Iterable[Definition]) -> list[str]:
     """Return the variables of definitions, and of those that come back when a what-if ends."""
-    return [each.variable for one in definitions for each in (one.replaced, one) if each and each.variable]
+    return [
+        each.variable
+        for definition in definitions
+        for each in (definition.replaced, definition)
+        if each and each.variable
+    ]
 
 
 def _text(change: Mapping[str, Any], key: str) -> str:

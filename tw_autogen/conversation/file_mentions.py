@@ -201,4 +201,4 @@ def folders_named(name: str, text: str) -> list[str]:
 
 def _of_name(name: str, text: str, matches: Iterable[re.Match[str]]) -> Iterator[re.Match[str]]:
     """Yield those of matches in a marked text that end with a name in the text."""
-    return (one for one in matches if text[one.end() - len(name) : one.end()].casefold() == name.casefold())
+    return (match for match in matches if text[match.end() - len(name) : match.end()].casefold() == name.casefold())

@@ -148,8 +148,8 @@ class Plan:
         if not found:
             raise ValueError("the plan has no steps")
         steps = [_step(number, " ".join(words)) for number, words in found]
-        if len({one.id for one in steps}) < len(steps) and not any(one.depends for one in steps):
-            steps = [replace(one, id=number) for number, one in enumerate(steps, 1)]
+        if len({step.id for step in steps}) < len(steps) and not any(step.depends for step in steps):
+            steps = [replace(step, id=number) for number, step in enumerate(steps, 1)]
         plan = cls(tuple(steps))
         plan._check_ids()
         return plan
@@ -241,13 +241,13 @@ class Plan:
         return {
             "steps": [
                 {
-                    "id": one.id,
-                    "text": one.text,
-                    "depends": [[other, how.value] for other, how in one.depends],
-                    "status": one.status.value,
-                    "role": one.role,
+                    "id": step.id,
+                    "text": step.text,
+                    "depends": [[other, how.value] for other, how in step.depends],
+                    "status": step.status.value,
+                    "role": step.role,
                 }
-                for one in self.steps
+                for step in self.steps
             ]
         }
 

@@ -181,7 +181,7 @@ class Post:
             "message": self.message,
             "send_from": self.send_from,
             "send_to": self.send_to,
-            "attachment_list": [one.to_dict() for one in self.attachments],
+            "attachment_list": [attachment.to_dict() for attachment in self.attachments],
         }
         return plain if self.plan is None else {**plain, "plan": self.plan.to_dict()}
 

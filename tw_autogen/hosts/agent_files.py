@@ -80,7 +80,7 @@ def named_files(folder: Path, text: str) -> list[Path]:
     try:
         with SafeFolder(folder) as opened:
             entries = itertools.islice(opened.walk(enter=lambda name: False), _MOST_ENTRIES)
-            names = [one.name for one in entries if one.is_file]
+            names = [entry.name for entry in entries if entry.is_file]
     except FileNotFoundError:
         return []
     named = mentioned(names, text[:_MOST_CHARS])
@@ -114,7 +114,7 @@ def _longest(values: Any) -> int:
         return 0
     categories = getattr(values.dtype, "categories", None)
     texts = values if categories is None else categories
-    return max((len(one) for one in texts if isinstance(one, str | bytes)), default=0)
+    return max((len(text) for text in texts if isinstance(text, str | bytes)), default=0)
 
 
 class _LimitedText(io.StringIO):

@@ -70,10 +70,10 @@ class _AskedRole(Role):
             raise RoleError(f"{turn.round.id}: {words}", round=turn.round, role=self.name) from error
         answer, copies = bring_linked(answer, conversation.folders(), turn.folder, made_since_ns=made_since_ns)
         artifacts = [Artifact(copy.name, "file", copy, f"made by {self.name}") for copy in copies]
-        for one in artifacts:
-            turn.emit(ArtifactSaved(one.name, one.kind, str(one.path), one.preview))
+        for artifact in artifacts:
+            turn.emit(ArtifactSaved(artifact.name, artifact.kind, str(artifact.path), artifact.preview))
         made = "\n".join(map(str, copies))
-        kept = [Attachment(AttachmentType.artifact_paths, made, [one.to_dict() for one in artifacts])]
+        kept = [Attachment(AttachmentType.artifact_paths, made, [artifact.to_dict() for artifact in artifacts])]
         return Post(self.name, asked.send_from, answer or "(no answer)", tuple(kept if artifacts else ()))
 
     def interrupt(self) -> None:

@@ -130,7 +130,9 @@ class _AgentFunction:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         given = self._spec.signature().bind_partial(*args, **kwargs).arguments
-        missing = [one.name for one in self._spec.parameters if one.required and one.name not in given]
+        missing = [
+            parameter.name for parameter in self._spec.parameters if parameter.required and parameter.name not in given
+        ]
         if missing:
             raise TypeError(f"{self._spec.name}: missing {', '.join(missing)}")
         asker = self._kept or self._make()

@@ -145,7 +145,7 @@ class Conversations(Generic[Kept]):
             for at in [at for at, one in self._used.items() if one() is None]:
                 del self._used[at]
             others = [one for one in self._open() if one is not used]
-            surplus = [one for one in others if not one.busy][: max(0, len(others) + 1 - self._most_open)]
+            surplus = [other for other in others if not other.busy][: max(0, len(others) + 1 - self._most_open)]
             for one in surplus:  # where two requests end at once, each closes others; a next request marks it again
                 del self._used[id(one)]
             forgotten = [self._services.popitem(last=False)[1] for _ in range(len(self._services) - _MOST_KNOWN)]

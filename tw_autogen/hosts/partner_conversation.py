@@ -240,8 +240,8 @@ class PartnerConversation:
         if not rest:  # the same chat again: its last request is asked again, unless the agent spoke last
             return [] if not chat or chat[-1].own else list(self._asked)
         last = max((at for at, one in enumerate(rest) if one.own), default=-1) + 1
-        for one in rounds_of_lines(rest[:last], session.entry):
-            session.remember(one)
+        for line in rounds_of_lines(rest[:last], session.entry):
+            session.remember(line)
         self._note([(one.own, one.text) for one in rest])
         self._asked = list(rest[last:])
         return self._asked
@@ -421,9 +421,9 @@ def _fits(known: Sequence[tuple[bool, str]], chat: Sequence[Line], said: Collect
 
 def words_of(lines: Sequence[Line]) -> str:
     """Return the words of lines; of more than one speaker, each with the name in front."""
-    if len({one.name for one in lines}) < 2:
-        return "\n\n".join(one.text for one in lines)
-    return "\n\n".join(f"{one.name}: {one.text}" if one.name else one.text for one in lines)
+    if len({line.name for line in lines}) < 2:
+        return "\n\n".join(line.text for line in lines)
+    return "\n\n".join(f"{line.name}: {line.text}" if line.name else line.text for line in lines)
 
 
 def rounds_of_lines(lines: Sequence[Line], entry: str) -> list[Round]:
@@ -436,9 +436,9 @@ def rounds_of_lines(lines: Sequence[Line], entry: str) -> list[Round]:
     rounds: list[Round] = []
     asked: list[Line] = []
     said: list[Line] = []
-    for at, one in enumerate(lines):
-        (said if one.own else asked).append(one)
-        if one.own and (at + 1 == len(lines) or not lines[at + 1].own):
+    for at, line in enumerate(lines):
+        (said if line.own else asked).append(line)
+        if line.own and (at + 1 == len(lines) or not lines[at + 1].own):
             request = words_of(asked) or _SPOKE_FIRST
             posts = [Post(USER, entry, request), Post(entry, USER, "\n\n".join(each.text for each in said))]
             rounds.append(Round(request, posts=posts, state=RoundState.finished))
@@ -466,8 +466,8 @@ def close_all(conversations: Sequence[PartnerConversation], *, unless_busy: bool
         unless_busy: Leave out those in which a request is under way then.
     """
     with contextlib.ExitStack() as stack:
-        for one in conversations:
-            stack.callback(one.close_unless_busy if unless_busy else one.close)
+        for conversation in conversations:
+            stack.callback(conversation.close_unless_busy if unless_busy else conversation.close)
 
 
 atexit.register(lambda: close_all(list(_ALIVE)))

@@ -149,7 +149,7 @@ def read_connection_file(path: Path, folder: Path) -> dict[str, Any]:
     try:
         with os.fdopen(open_regular(path)[0], "rb") as file:
             info = bounded_json.loads(file.read(_FILE_BYTES))
-        ports = {f"{one}_port": int(info[f"{one}_port"]) for one in _CHANNELS}
+        ports = {f"{channel}_port": int(info[f"{channel}_port"]) for channel in _CHANNELS}
         info = {"transport": str(info["transport"]), "ip": str(info["ip"]), "key": str(info["key"]), **ports}
     except (OSError, ValueError, TypeError, KeyError, OverflowError) as error:  # the last one: 1e400
         raise KernelStartError(f"{path} is no connection file of a kernel: {error!r}", folder=folder) from error
@@ -220,8 +220,8 @@ class FileConnection(Connection):
     def close(self) -> None:
         """Close the sockets; what was sent still goes out."""
         until = time.monotonic() + _LINGER_SECONDS
-        for one in (*self._channels.values(), self._control):
-            one.close(until - time.monotonic())
+        for channel in (*self._channels.values(), self._control):
+            channel.close(until - time.monotonic())
 
 
 class AttachedProcess(Process):
@@ -354,7 +354,7 @@ def _is_kernel(pid: int, file_names: Collection[str]) -> bool:
     """
     proc = Path(f"/proc/{pid}")
     words = os.fsdecode((proc / "cmdline").read_bytes()).split("\0")
-    pairs = [*zip(words, words[1:], strict=False), *(one.partition("=")[::2] for one in words)]
+    pairs = [*zip(words, words[1:], strict=False), *(word.partition("=")[::2] for word in words)]
     return (
         any(option in _FILE_OPTIONS and os.path.basename(value) in file_names for option, value in pairs)
         and proc.stat().st_uid == os.getuid()

@@ -471,7 +471,7 @@ class AttachedRequest(PendingRequest):
         if reply.get("status") == "aborted" and self._tries < _MOST_TRIES and not self.outcome.stopped:
             self._send_again()
             return
-        if any(str(one.get("evalue")) == f"No module named {PACKAGE!r}" for one in expression_results(reply)):
+        if any(str(result.get("evalue")) == f"No module named {PACKAGE!r}" for result in expression_results(reply)):
             self.outcome.died = self.outcome.died or self._left("it was restarted")
 
     def _send_again(self) -> None:

@@ -347,7 +347,7 @@ def _checkpoint_options(settings: KernelSettings, key: str) -> dict[str, Any]:
 
 
 def _first_error(reply: Mapping[str, Any]) -> str:
-    for one in expression_results(reply):
-        if one.get("status") == "error":
-            return f"{one.get('ename')}: {one.get('evalue')}"
+    for result in expression_results(reply):
+        if result.get("status") == "error":
+            return f"{result.get('ename')}: {result.get('evalue')}"
     return ""

@@ -273,7 +273,7 @@ class Connection:
         remove_folder(self.own)
 
     def _numbers(self) -> list[int]:
-        return [int(self.info[one]) for one in _PORTS] if self._binds else []
+        return [int(self.info[port]) for port in _PORTS] if self._binds else []
 
     def _bound(self, number: int) -> socket.socket:
         """Return a new listening socket at the path of an earlier one, which nothing that code has kept listens to."""
@@ -307,7 +307,7 @@ class Connection:
         deadline = time.monotonic() + seconds
         while not (there := self._hold_sockets()) and alive() and time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)  # nothing tells when another process has made a socket
-        ports = {one: f"{self.runtime}/none" for one in _PORTS}
+        ports = {port: f"{self.runtime}/none" for port in _PORTS}
         for one, descriptor in there.items():
             by_name = f"{self.info['ip']}-{self.info[one]}"
             ports[one] = f"/proc/self/fd/{descriptor}" if descriptor >= 0 else by_name
@@ -423,8 +423,8 @@ class Connection:
     def flush(self, seconds: float) -> None:
         """Wait until everything is sent."""
         until = time.monotonic() + seconds
-        for one in self._channels.values():
-            one.flush(until - time.monotonic())
+        for channel in self._channels.values():
+            channel.flush(until - time.monotonic())
 
     def receive(self, channel: Channel) -> dict[str, Any] | None:
         """Return the next message that is there; None if there is none.
@@ -442,8 +442,8 @@ class Connection:
 
     def close(self) -> None:
         """Close the sockets and remove the runtime folder."""
-        for one in self._channels.values():
-            one.close()
+        for channel in self._channels.values():
+            channel.close()
         held, self._held = self._held, ()
         _close(held)
         remove_folder(self.runtime)
@@ -459,6 +459,6 @@ class Connection:
 
 
 def _close(descriptors: Iterable[int]) -> None:
-    for one in descriptors:
-        if one >= 0:
-            os.close(one)
+    for descriptor in descriptors:
+        if descriptor >= 0:
+            os.close(descriptor)

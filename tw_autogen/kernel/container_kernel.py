@@ -247,10 +247,10 @@ class ContainerKernel(LiveKernel):
         first = (_SAME_FOLDER.format(mark), filtered, _FIRST_PROCESS, _LIFELINE, boot_text())
         run = [
             "--label=tw-autogen", "--log-driver=none", *self._limits, *user,
-            *(f"--mount=type=bind,source={one},target={one}" for one in mounts),
+            *(f"--mount=type=bind,source={mount},target={mount}" for mount in mounts),
             f"--workdir={launch.folder}",
             *(f"--env={one}={value}" for one, value in _FIXED.items()),
-            *(f"--env={one}=" for one in _OF_ENGINES if one not in passed),
+            *(f"--env={engine}=" for engine in _OF_ENGINES if engine not in passed),
             *(f"--env={one}" for one in passed),  # no values: everybody sees a command line
             *self._options,
             self._image, self._python, "-c", "".join(first), str(launch.connection_file), "0",

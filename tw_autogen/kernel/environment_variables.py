@@ -72,7 +72,7 @@ def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -
             there = _present(passed.pop(name))
             passed |= {name: there} if there else {}
     if "PYTHONPATH" in passed:  # kernels begin in another folder than this process
-        places = [os.path.abspath(one) for one in passed["PYTHONPATH"].split(os.pathsep) if one]
+        places = [os.path.abspath(part) for part in passed["PYTHONPATH"].split(os.pathsep) if part]
         passed["PYTHONPATH"] = os.pathsep.join(places)
     passed["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
     passed["MPLCONFIGDIR"] = host.get("MPLCONFIGDIR") or str(cache_folder(host) / "matplotlib")
@@ -84,7 +84,7 @@ def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -
 @functools.cache
 def _present(value: str) -> str:
     """Return those of several folders that were there when this was called first, by their absolute paths."""
-    return os.pathsep.join(os.path.abspath(one) for one in value.split(os.pathsep) if os.path.isdir(one))
+    return os.pathsep.join(os.path.abspath(part) for part in value.split(os.pathsep) if os.path.isdir(part))
 
 
 def kernel_environment(

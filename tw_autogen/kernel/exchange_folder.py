@@ -61,7 +61,7 @@ class HostExchange:
         with contextlib.suppress(OSError), self._opened() as exchange:
             crossing = tuple(f"{side}-{self.token}-" for side in ("host", "kernel"))
             entries = exchange.walk(enter=lambda name: False)
-            there = {one.name for one in entries if one.is_file and one.name.startswith(crossing)}
+            there = {entry.name for entry in entries if entry.is_file and entry.name.startswith(crossing)}
             for name in there & self._unread:
                 exchange.remove(name)
             self._unread = there - self._unread

@@ -132,7 +132,7 @@ def execution_of(
         result=None if result is None else clip(str(result), settings.result_chars + MARK_CHARS),
         stdout=outcome.stdout.text(),
         stderr=outcome.stderr.text(),
-        logs=(*(Log(*one) for one in rows(report, "logs", 3)), *said, *_lost_output(outcome), *not_undone(report)),
+        logs=(*(Log(*row) for row in rows(report, "logs", 3)), *said, *_lost_output(outcome), *not_undone(report)),
         artifacts=tuple(_artifacts(report, folder, settings.max_artifacts)),
         variables=variables,
         error="" if ok else error_text(outcome, lost=lost),
@@ -148,7 +148,7 @@ def _print_ends(report: dict[str, Any]) -> tuple[int, ...]:
     """Return where prints ended; empty where that is no ascending list of numbers, because code wrote it."""
     found = report.get("print_ends")
     ends = found[:_MOST_PRINTS] if isinstance(found, list) else []
-    sane = all(type(one) is int for one in ends) and ends == sorted(ends)
+    sane = all(type(end) is int for end in ends) and ends == sorted(ends)
     return tuple(ends) if sane else ()
 
 

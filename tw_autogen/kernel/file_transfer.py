@@ -218,9 +218,9 @@ class _HostSyncState(SyncState):
         found: dict[str, tuple[int, int]] = {}
         with SafeFolder(self._folder) as folder:
             entries = folder.walk(enter=lambda name: not name.startswith((".", "__")))
-            for one in itertools.islice(entries, _MOST_ENTRIES):
-                if one.is_file and not one.name.rpartition("/")[2].startswith("."):
-                    found[one.name] = one.info.st_mtime_ns, one.info.st_size
+            for entry in itertools.islice(entries, _MOST_ENTRIES):
+                if entry.is_file and not entry.name.rpartition("/")[2].startswith("."):
+                    found[entry.name] = entry.info.st_mtime_ns, entry.info.st_size
                     if len(found) >= MOST_FILES:
                         break
         return found
@@ -264,7 +264,7 @@ def _plain(name: str) -> str:
     if len(name) > _LONGEST_NAME:
         raise PermissionError(f"a name of {len(name)} characters: {name[:100]!r}…")
     parts = PurePosixPath(name).parts
-    if any(len(os.fsencode(one)) > _LONGEST_COMPONENT for one in parts):
+    if any(len(os.fsencode(part)) > _LONGEST_COMPONENT for part in parts):
         raise PermissionError(f"a name that no file system takes: {name[:100]!r}…")
     if len(parts) > _DEEPEST:  # each folder above a file takes room that no limit counts
         raise PermissionError(f"a name that lies more than {_DEEPEST} deep: {name[:100]!r}…")

@@ -170,7 +170,7 @@ class Gateway:
         """Return the names of the kernelspecs; None if this gateway doesn't say."""
         answer = self._checked("GET", "api/kernelspecs", min(seconds, _END_SECONDS), may_refuse=True)
         specs = answer.get("kernelspecs") if isinstance(answer, dict) else None
-        return [str(one) for one in specs] if isinstance(specs, dict) else None
+        return [str(spec) for spec in specs] if isinstance(specs, dict) else None
 
     def _checked(self, method: str, path: str, seconds: float, body: Any = None, *, may_refuse: bool = False) -> Any:
         if not self.url.startswith(("http://", "https://")):

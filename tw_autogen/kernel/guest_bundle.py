@@ -31,11 +31,11 @@ def install_expression() -> str:
 
 def _modules(package: str, folder: Traversable) -> Iterator[tuple[str, str]]:
     """Return the full name and the text of each module of a package, and of the packages in it."""
-    for one in folder.iterdir():
-        if one.is_dir() and one.joinpath("__init__.py").is_file():
-            yield from _modules(f"{package}.{one.name}", one)
-        elif one.name.endswith(".py") and one.name not in _ALONE:
-            yield package if one.name == "__init__.py" else f"{package}.{one.name[:-3]}", one.read_text("utf-8")
+    for path in folder.iterdir():
+        if path.is_dir() and path.joinpath("__init__.py").is_file():
+            yield from _modules(f"{package}.{path.name}", path)
+        elif path.name.endswith(".py") and path.name not in _ALONE:
+            yield package if path.name == "__init__.py" else f"{package}.{path.name[:-3]}", path.read_text("utf-8")
 
 
 def call_expression(function: str, argument: str, *, module: str = "bridge") -> str:

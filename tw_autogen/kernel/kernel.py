@@ -72,7 +72,7 @@ class Artifact:
     @staticmethod
     def list_markdown(artifacts: Sequence[Artifact]) -> str:
         """Return a Markdown list of files; of very many the first are named, since it becomes part of chats."""
-        return "\n".join(first_of([one.markdown() for one in artifacts], _LIST_CHARS))
+        return "\n".join(first_of([artifact.markdown() for artifact in artifacts], _LIST_CHARS))
 
     def markdown(self) -> str:
         """Return one line of a Markdown list: name, place, and the first line of the preview; nothing in it acts."""

@@ -190,7 +190,7 @@ def runtime_paths() -> dict[str, None]:
     These are Python, packages, programs, and the folders of the user's settings, trust, caches and temporary files.
     """
     packages = [one for one in sys.path if one.endswith("-packages")]
-    searched = [one for name in SEARCHED for one in os.environ.get(name, "").split(os.pathsep) if os.path.isdir(one)]
+    searched = [part for name in SEARCHED for part in os.environ.get(name, "").split(os.pathsep) if os.path.isdir(part)]
     drawing = os.environ.get("MPLCONFIGDIR")  # matplotlib reads it where it is imported for all kernels
     own = (config_folder(), state_folder(), cache_folder(os.environ), tempfile.gettempdir(), drawing)
     return dict.fromkeys((sys.prefix, sys.base_prefix, *packages, *searched, *map(str, filter(None, own))))

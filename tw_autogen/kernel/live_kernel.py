@@ -383,7 +383,7 @@ class LiveKernel(Closing):
         self._put_back(live, outcome)
         said += self._taken_over(live, outcome)
         if not undo:
-            self._recovery.note_cell(live, code, outcome, [one.name for one in self._variables])
+            self._recovery.note_cell(live, code, outcome, [variable.name for variable in self._variables])
         return execution_of(
             outcome, said, self._variables, self.folder, self._settings, lost=self._recovery.loss_message
         )

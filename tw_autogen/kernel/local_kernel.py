@@ -175,7 +175,7 @@ class LocalKernel(LiveKernel):
             return False
         if self._settings.sandbox == OFF:
             return True
-        above = [one for one in path.parents if str(one) != path.anchor]
+        above = [parent for parent in path.parents if str(parent) != path.anchor]
         if closed_reason(path, self._settings):
             return False
         granted = [Path(one).expanduser().resolve() for one in (*self._settings.read, *self._settings.write)]

@@ -41,7 +41,7 @@ def all_names(folders: Iterable[Path]) -> tuple[Path, ...]:
     Args:
         folders: Absolute, without links.
     """
-    return tuple(name for one in folders for name in (one, *map(Path, mounted_names(str(one)))))
+    return tuple(name for folder in folders for name in (folder, *map(Path, mounted_names(str(folder)))))
 
 
 def mounts_in(folders: Collection[str]) -> dict[tuple[str, str], str]:
@@ -50,7 +50,9 @@ def mounts_in(folders: Collection[str]) -> dict[tuple[str, str], str]:
     Args:
         folders: Absolute, without links.
     """
-    inside = (one for one in _mounts() if any(is_below(one.point, each) and one.point != each for each in folders))
+    inside = (
+        mount for mount in _mounts() if any(is_below(mount.point, each) and mount.point != each for each in folders)
+    )
     return {(one.system, one.root): one.point for one in inside}
 
 

@@ -77,7 +77,7 @@ def _reason_of_name(asked: str) -> str:
         if is_below(home, asked):
             return "above your home folder"
         kept = asked[len(home.rstrip(os.sep)) + 1 :].replace(os.sep, "/") if is_below(asked, home) else ""
-        if kept in _HOLD_KEYS or any(kept == one or kept.startswith(one + "/") for one in _KEYS):
+        if kept in _HOLD_KEYS or any(kept == key or kept.startswith(key + "/") for key in _KEYS):
             return "where programs keep keys and settings of yours"
     if os.path.dirname(asked) in ("/home", "/Users"):
         return "another user's home folder"
@@ -111,7 +111,7 @@ def _entries(folder: Path | None) -> list[os.DirEntry[str]]:
 
 def _own_folder_at(asked: str) -> str:
     """Return the one of these places in which a folder lies, or that lies in it; empty if there is none."""
-    return next((one for one in _own_places() if is_below(asked, one) or is_below(one, asked)), "")
+    return next((place for place in _own_places() if is_below(asked, place) or is_below(place, asked)), "")
 
 
 def _trusted_place_reason(folder: Path, names: Sequence[str]) -> str:
@@ -135,7 +135,7 @@ def _used_elsewhere_reason(names: Sequence[str]) -> str:
     Args:
         names: Its `mounted_names`.
     """
-    used = ((os.path.realpath(one), name) for one in (runtime_paths() if names else ()) for name in names)
+    used = ((os.path.realpath(path), name) for path in (runtime_paths() if names else ()) for name in names)
     found = next(
         (f"it is also {name}, and this program uses {real} there" for real, name in used if is_below(real, name)), ""
     )
@@ -205,7 +205,7 @@ def closed_reason(path: Path, settings: KernelSettings, wanted: str = "rx") -> s
     except OSError:
         return ""
     word = wanted if stat.S_ISDIR(found.st_mode) else wanted.replace("x", "")
-    needed = sum({"r": stat.S_IROTH, "w": stat.S_IWOTH, "x": stat.S_IXOTH}[one] for one in word)
+    needed = sum({"r": stat.S_IROTH, "w": stat.S_IWOTH, "x": stat.S_IXOTH}[char] for char in word)
     if listed or found.st_mode & needed == needed or available_level(settings) == LANDLOCK:
         return ""
     mode = f"{stat.S_IMODE(found.st_mode):04o}"
@@ -226,7 +226,7 @@ def shut_off_reason(folder: Path, granted: Path, settings: KernelSettings) -> st
         SandboxError: no sandbox can be set up here.
     """
     folder, granted = folder.resolve(), granted.resolve()
-    between = [one for one in folder.parents if one.is_relative_to(granted)]
+    between = [parent for parent in folder.parents if parent.is_relative_to(granted)]
     return next((f"{one} is {why}" for one in reversed(between) if (why := closed_reason(one, settings, "x"))), "")
 
 
@@ -241,10 +241,10 @@ def readable_by_all_reason(folder: Path, settings: KernelSettings, more: Mapping
         more: Other paths that are granted, by the setting that names each; an empty one counts for nothing.
     """
     names = [str(folder), *mounted_names(str(folder))]
-    around = dict.fromkeys(str(one) for name in names for one in (Path(name), *Path(name).parents))
+    around = dict.fromkeys(str(parent) for name in names for parent in (Path(name), *Path(name).parents))
     found = [
         *(("a Python environment", one) for one in around if _is_environment(one)),
-        *(("the system", one) for one in system_paths(settings)),
+        *(("the system", path) for path in system_paths(settings)),
         *(("a Python environment", one) for one in _interpreter_folders(settings.python)),
         *(item for item in more.items() if item[1]),
         *(("kernel.read", one) for one in settings.read),
@@ -255,7 +255,7 @@ def readable_by_all_reason(folder: Path, settings: KernelSettings, more: Mapping
 
 
 def _is_environment(folder: str) -> bool:
-    marked = any(os.path.lexists(os.path.join(folder, one)) for one in _ENVIRONMENT_MARKS)
+    marked = any(os.path.lexists(os.path.join(folder, mark)) for mark in _ENVIRONMENT_MARKS)
     return marked or os.path.basename(folder) in _ENVIRONMENTS
 
 
@@ -264,7 +264,7 @@ def _interpreter_folders(python: str) -> list[str]:
     program = os.path.abspath(shutil.which(python) or python)
     own = [os.path.dirname(os.path.dirname(one)) for one in (program, os.path.realpath(program))]
     found = [*(one for one in own if any(Path(one).glob("lib*/python3*"))), sys.prefix, sys.base_prefix]
-    homes = [str(one) for one in _home_folders()]
+    homes = [str(folder) for folder in _home_folders()]
     return [one for one in map(os.path.realpath, found) if not any(is_below(home, one) for home in homes)]
 
 
@@ -315,11 +315,11 @@ def check_granted(
     kept: dict[str, Kept] = {}
     known = pinned.file_identities() if pinned is not None else {}
     for key, paths in (("read", settings.read), ("write", settings.write)):
-        for one in paths:
+        for path in paths:
             try:
-                if not Path(one).expanduser().exists():
-                    raise ConfigError(f"{one} does not exist; make it, correct the path, or leave it out")
-                real = pinned.checked(one) if pinned is not None else resolved_grant(one, settings)
+                if not Path(path).expanduser().exists():
+                    raise ConfigError(f"{path} does not exist; make it, correct the path, or leave it out")
+                real = pinned.checked(path) if pinned is not None else resolved_grant(path, settings)
             except (ConfigError, OSError, RuntimeError) as error:  # closed to this user, a circle of links, `~unknown`
                 raise ConfigError(f"kernel.{key}: {error}") from error
             if settings.sandbox == OFF:
@@ -327,19 +327,19 @@ def check_granted(
             names = mounted_names(str(real))
             used = _used_reason(real, names) if key == "write" else ""
             if why := _trusted_place_reason(real, names) or used:
-                raise ConfigError(f"kernel.{key}: {one} can't be granted: {why}")
+                raise ConfigError(f"kernel.{key}: {path} can't be granted: {why}")
             if why := closed_reason(real, settings, "rwx" if key == "write" else "rx"):
                 instead = "; the command line saves files that a request names in the current folder without it"
-                raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")
+                raise ConfigError(f"kernel.{key}: {path} is {why}, or leave it out{instead * (key == 'write')}")
             if _holds_temporary_files(real, names):
-                raise ConfigError(f"kernel.{key}: {one} can't be granted: {_TEMPORARY}")
+                raise ConfigError(f"kernel.{key}: {path} can't be granted: {_TEMPORARY}")
             if key == "write":
                 others = sum(map(len, kept.values()))
                 why, kept[str(real)] = _protected(real, settings, folder, known, others)
                 if why:
-                    raise ConfigError(f"kernel.write: {one} can't be granted: {why}")
+                    raise ConfigError(f"kernel.write: {path} can't be granted: {why}")
             if folder and (why := shut_off_reason(folder, real, settings)):
-                raise ConfigError(f"kernel.{key}: {one} holds {folder}, where code runs, and {why}, or leave it out")
+                raise ConfigError(f"kernel.{key}: {path} holds {folder}, where code runs, and {why}, or leave it out")
     return kept
 
 
@@ -391,7 +391,7 @@ def _home_folders() -> tuple[Path, ...]:
     if hasattr(os, "geteuid"):
         homes += _account_homes(os.geteuid())
         homes += [Path("/root")] * (os.geteuid() == 0)
-    return tuple(one for one in dict.fromkeys(homes) if one != Path("/"))
+    return tuple(fromkey for fromkey in dict.fromkeys(homes) if fromkey != Path("/"))
 
 
 @lru_cache(maxsize=4)  # a directory server may be asked, and each start comes here

@@ -400,7 +400,7 @@ class KernelPool(Closing):
     def _fill(self, warm: WarmPool, settings: KernelSettings) -> None:
         key, started = kernel_key(settings), warm.make(settings)
         with self._change:
-            if not any(one is warm for one in self._pools.values()):  # it was closed meanwhile
+            if not any(pool is warm for pool in self._pools.values()):  # it was closed meanwhile
                 started.discard()
                 return
             warm.ready.append((key, started))

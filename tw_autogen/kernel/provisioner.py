@@ -165,7 +165,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
 
 
 def _settings(given: dict[str, Any]) -> KernelSettings:
-    known = [one.name for one in fields(KernelSettings)]
+    known = [field.name for field in fields(KernelSettings)]
     unknown = sorted(set(given) - set(known))
     if unknown:
         raise KernelStartError(f"the kernelspec sets {', '.join(unknown)}{nearest(unknown[0], known)}")

@@ -41,7 +41,7 @@ def guard_own_imports(folders: Iterable[Path | str]) -> None:
     for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"):  # an empty part is the current folder, an empty value none
         loaded += os.environ[name].split(os.pathsep) if os.environ.get(name) else []
     for entry in dict.fromkeys(map(os.path.realpath, loaded)):
-        if entry not in _warned and any(is_below(entry, str(one)) for one in folders):
+        if entry not in _warned and any(is_below(entry, str(folder)) for folder in folders):
             _warned.add(entry)
             import_all()
             _log.warning(

@@ -117,8 +117,8 @@ def resume(
 
 def _state_set_by(entries: Sequence[Entry]) -> list[str]:
     """Return what cells called or set whose effect is in no variable."""
-    codes = (str(one.get("code", "")) for one in entries)
-    return list(dict.fromkeys(one.group() for code in codes for one in _STATE.finditer(code)))
+    codes = (str(entry.get("code", "")) for entry in entries)
+    return list(dict.fromkeys(match.group() for code in codes for match in _STATE.finditer(code)))
 
 
 def _outdated(entries: Sequence[Entry], start: int, left: Set[str]) -> set[int]:
@@ -197,7 +197,7 @@ def _seconds(entry: Entry) -> float:
 
 
 def _cells(entries: Sequence[Entry]) -> int:
-    return sum("code" in one for one in entries)
+    return sum("code" in entry for entry in entries)
 
 
 def _last_names(entries: Sequence[Entry]) -> list[str]:

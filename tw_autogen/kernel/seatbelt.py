@@ -79,8 +79,8 @@ def profile(
     read += _real(_WITH_NETWORK) if network else []
     lines = [
         _HEAD,
-        _allow("process-exec*", [_below(one) for one in dict.fromkeys([*read, *write])]),
-        _allow("file-read*", [_below(one) for one in dict.fromkeys([*read, *write])]),
+        _allow("process-exec*", [_below(fromkey) for fromkey in dict.fromkeys([*read, *write])]),
+        _allow("file-read*", [_below(fromkey) for fromkey in dict.fromkeys([*read, *write])]),
         *([_allow("file-read*", [f"(literal {quoted(one)})" for one in _real(listed)])] if listed else []),
         _allow("file-read-metadata", [f"(literal {quoted(one)})" for one in _above([*read, *write])]),
         _allow("file-write*", [_below(one) for one in write]),
@@ -149,9 +149,9 @@ def _below(path: str) -> str:
 
 def _real(paths: Iterable[str]) -> list[str]:
     """Return paths as the system sees them: Seatbelt follows no links, and /tmp is one."""
-    return list(dict.fromkeys(os.path.realpath(one) for one in paths))
+    return list(dict.fromkeys(os.path.realpath(path) for path in paths))
 
 
 def _above(paths: Iterable[str]) -> list[str]:
     """Name the folders above some paths, without which no path can be followed."""
-    return sorted({str(one) for path in paths for one in PurePosixPath(path).parents})
+    return sorted({str(parent) for path in paths for parent in PurePosixPath(path).parents})

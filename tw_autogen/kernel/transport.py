@@ -198,8 +198,8 @@ class Poller:
         self._death = process.death
         self.answers = WakeupSocket()
         """Rings when a host call may have its answer."""
-        self._sockets = [one for one in self._sources if isinstance(one, ZmtpSocket)]
-        others = [one for one in self._sources if isinstance(one, int)]
+        self._sockets = [source for source in self._sources if isinstance(source, ZmtpSocket)]
+        others = [source for source in self._sources if isinstance(source, int)]
         self._descriptors = [*others, wakeup.fileno(), self.answers.fileno()]
         if self._death is not None:
             self._descriptors.append(self._death)

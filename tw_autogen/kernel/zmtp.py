@@ -358,7 +358,7 @@ class ZmtpSocket:
         if self._closed:
             return
         last = len(parts) - 1
-        pieces = ((_frame_head(len(one), _MORE if at < last else 0), one) for at, one in enumerate(parts))
+        pieces = ((_frame_head(len(part), _MORE if at < last else 0), part) for at, part in enumerate(parts))
         self._unsent.append(_SendBuffer(b"".join(one for pair in pieces for one in pair)))
         self._unsent_cost = self._unsent[-1].cost + (self._unsent_cost if len(self._unsent) > 1 else 0)
         self.advance(reads=False)

@@ -51,11 +51,11 @@ class Usage:
         }
 
 
-def _sum_of(one: Usage, other: Usage) -> float | None:
+def _sum_of(usage: Usage, other: Usage) -> float | None:
     """Add up what is known; where there were no calls there was nothing to pay."""
-    if one.dollars is None or other.dollars is None:
-        return other.dollars if not one.calls else one.dollars if not other.calls else None
-    return one.dollars + other.dollars
+    if usage.dollars is None or other.dollars is None:
+        return other.dollars if not usage.calls else usage.dollars if not other.calls else None
+    return usage.dollars + other.dollars
 
 
 @dataclass(frozen=True)

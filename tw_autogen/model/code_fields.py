@@ -56,7 +56,7 @@ def mend_code_field(text: str, begin: int) -> str:
         >>> print(mend_code_field('{"code": "print("a")", "then": null}', 0))
         {"code": "print(\"a\")", "then": null}
     """
-    found = next((one for one in _FIELD.finditer(text, begin) if _is_key(text, one.start())), None)
+    found = next((match for match in _FIELD.finditer(text, begin) if _is_key(text, match.start())), None)
     if found is None:
         return f"{text[:begin]}{_without_triple_quotes(text[begin:])}"
     text = f"{text[:begin]}{(head := _without_triple_quotes(text[begin : found.start()]))}{text[found.start() :]}"

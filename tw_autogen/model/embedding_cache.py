@@ -96,7 +96,7 @@ class VectorCache:
         """Write vectors by their keys; what they replace, or are merged with, is removed then."""
         every, own = _files(folder), _files(folder, prefix)
         old: list[str] = []
-        if sum(every.values()) + sum(_KEY_BYTES + len(one) for one in rows.values()) > self._most_bytes:
+        if sum(every.values()) + sum(_KEY_BYTES + len(row) for row in rows.values()) > self._most_bytes:
             old = list(every)
         elif anew:
             old = list(own)

@@ -35,7 +35,9 @@ def prompt_hash(messages: Sequence[Message], *, hide: Sequence[str] = (), today:
         ... )
         True
     """
-    canonical = json.dumps([dict(one) for one in messages], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    canonical = json.dumps(
+        [dict(message) for message in messages], sort_keys=True, ensure_ascii=False, separators=(",", ":")
+    )
     escaped = [json.dumps(one, ensure_ascii=False)[1:-1] for one in hide]
     return hashlib.sha256(_normalize(canonical, escaped, today).encode()).hexdigest()
 

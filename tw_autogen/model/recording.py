@@ -62,7 +62,7 @@ class RecordedReply:
         """Return the plain values of the file's entry."""
         said, usage = self.completion, self.completion.usage
         tokens = {"prompt": usage.prompt_tokens, "cached": usage.cached_tokens, "completion": usage.completion_tokens}
-        calls = [{"id": one.id, "name": one.name, "arguments": one.arguments} for one in said.tool_calls]
+        calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in said.tool_calls]
         return {
             **({"role": self.role} if self.role else {}),
             **({"system": self.system} if self.system else {}),
@@ -94,7 +94,9 @@ class RecordedReply:
         prompt, cached, written = (int(tokens.get(key, 0)) for key in ("prompt", "cached", "completion"))
         completion = Completion(
             text=plain["reply"],
-            tool_calls=tuple(ToolCall(**{k: str(v) for k, v in one.items()}) for one in plain.get("tool_calls") or ()),
+            tool_calls=tuple(
+                ToolCall(**{k: str(v) for k, v in call.items()}) for call in plain.get("tool_calls") or ()
+            ),
             usage=Usage(prompt, cached, written, calls=1),
             finish_reason=str(plain.get("finish_reason") or "stop"),
             model=str(plain.get("model") or ""),
@@ -123,7 +125,7 @@ class Recording:
     @classmethod
     def of(cls, replies: Iterable[str | Completion]) -> Recording:
         """Return a recording in memory, with replies to any prompts."""
-        whole = (Completion(one, model="recording") if isinstance(one, str) else one for one in replies)
+        whole = (Completion(reply, model="recording") if isinstance(reply, str) else reply for reply in replies)
         return cls(tuple(map(RecordedReply, whole)), "recording")
 
     @classmethod
@@ -163,7 +165,7 @@ class Recording:
         """
         whole = [
             _head(self.model, self.date, self.objects_only),
-            *(readable_yaml([one.to_dict()], width=_WIDTH) for one in self.replies),
+            *(readable_yaml([reply.to_dict()], width=_WIDTH) for reply in self.replies),
         ]
         with contextlib.nullcontext(folder) if folder else open_or_make_folder(path.parent) as opened:
             opened.write_file(path.name, "".join(whole).encode())

@@ -121,7 +121,7 @@ class ReplayModel(BaseChatModel):
             return reply.completion
 
     def _parted(self, role: str, call: str, last: str) -> str:
-        held = sum(_goes_with(one, role) for one in self.recording.replies)
+        held = sum(_goes_with(reply, role) for reply in self.recording.replies)
         said = f"{self._name}: the recording and the run have parted at {call}: the recording holds "
         said += f"{held} {'reply' if held == 1 else 'replies'}{f' for {role}' if role else ''}, "
         said += f"and one more was asked for after {last!r}."
@@ -139,7 +139,7 @@ def names_of(replies: Iterable[RecordedReply]) -> str:
         >>> names_of([RecordedReply(Completion("a"), role="Planner"), RecordedReply(Completion("b"), role="Planner")])
         'Planner (2)'
     """
-    counts = Counter(one.role or "anybody" for one in replies)
+    counts = Counter(reply.role or "anybody" for reply in replies)
     return ", ".join(f"{name} ({count})" for name, count in counts.items())
 
 

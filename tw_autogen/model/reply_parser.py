@@ -194,7 +194,7 @@ def breaks_off(text: str) -> bool:
     said, _ = strip_thoughts(text)
     end = _end_of_object(said)
     blocks = split_blocks(said[end:])
-    kinds = [one.kind in ("python", "untagged") for one in blocks]
+    kinds = [block.kind in ("python", "untagged") for block in blocks]
     return kinds[-1] or not (end or any(kinds))
 
 

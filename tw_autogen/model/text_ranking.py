@@ -140,7 +140,7 @@ class _Index:
         self._words: dict[str, list[tuple[int, float]]] = {}
         self._grams: dict[str, list[tuple[int, float]]] = {}
         found = [list(_words(text)) for text in texts]
-        _fill(self._words, [[one for word in words for one in _features(word)] for words in found])
+        _fill(self._words, [[feature for word in words for feature in _features(word)] for words in found])
         _fill(self._grams, [[gram for word in words for gram in _grams(word)] for words in found])
 
     def scores(self, query: str) -> list[float]:
@@ -168,7 +168,7 @@ def _fill(index: dict[str, list[tuple[int, float]]], documents: Sequence[Sequenc
     Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the inverse
     document frequency of Lucene, which is never negative.
     """
-    counts = [Counter(one) for one in documents]
+    counts = [Counter(document) for document in documents]
     having = Counter(feature for one in counts for feature in one)
     rare = {one: math.log(1 + (len(documents) - most + 0.5) / (most + 0.5)) for one, most in having.items()}
     mean = sum(map(len, documents)) / max(1, len(documents)) or 1.0

@@ -77,7 +77,7 @@ def _after_template(text: str) -> str | None:
     if begun := _OPEN_TEMPLATE.match(text):
         _, closed, rest = text[begun.end() :].partition(_CLOSINGS[begun[1]])
         return rest if closed else None
-    if text.lstrip().startswith(_CHANNELS) and (ends := [one.end() for one in _FINAL_CHANNEL.finditer(text)]):
+    if text.lstrip().startswith(_CHANNELS) and (ends := [match.end() for match in _FINAL_CHANNEL.finditer(text)]):
         return _without_tokens(text[ends[-1] :])
     return None
 

@@ -149,7 +149,7 @@ def _code_length(lines: list[str]) -> int:
 def _trimmed(lines: list[str], body: list[ast.stmt]) -> list[str]:
     """Return the lines without what at their end is no more code than prose: `hello`; none if they begin so."""
     names = [one for node in body for one in ast.walk(node) if isinstance(one, ast.Name)]
-    stored = {one.id for one in names if isinstance(one.ctx, ast.Store)}
+    stored = {name.id for name in names if isinstance(name.ctx, ast.Store)}
     if body and _is_word(body[0], set()):
         return []
     while body and _is_word(body[-1], stored):
@@ -163,7 +163,7 @@ def _is_word(node: ast.stmt, stored: set[str]) -> bool:
     if not isinstance(node, ast.Expr):
         return False
     names = [one for one in ast.walk(node.value) if isinstance(one, ast.Name)]
-    return not any(isinstance(one, ast.Call) for one in ast.walk(node)) and not any(one.id in stored for one in names)
+    return not any(isinstance(one, ast.Call) for one in ast.walk(node)) and not any(name.id in stored for name in names)
 
 
 def _is_program(code: str) -> bool:

@@ -60,7 +60,7 @@ def approve_in_notebook(proposal: Proposal) -> Decision:
 
 def _page(proposal: Proposal, decided: str = "") -> dict[str, str]:
     """Return the proposal by MIME type; once decided it is folded, with the decision's word in front."""
-    found = [visible(one) for one in proposal.findings]
+    found = [visible(finding) for finding in proposal.findings]
     items = "".join(f"<li>{html.escape(one)}</li>" for one in found)
     body = f'<pre style="{_PRE}">{html.escape(proposal.shown)}</pre>{f"<ul>{items}</ul>" if items else ""}'
     question = html.escape(proposal.question)

@@ -163,7 +163,7 @@ class Magic:
         session = self._shell.user_ns.get(_VARIABLE)  # none is opened for it
         rounds = session.rounds if isinstance(session, Session) else []
         answers = (Answer.of(here, Usage()) for here in reversed(rounds))
-        code = next((one.code for one in answers if one.code), ())
+        code = next((answer.code for answer in answers if answer.code), ())
         if not code:
             raise ConfigError("%tw --to-cell: there is no code of an answer yet")
         head = (

@@ -101,17 +101,19 @@ class AnswerChecks:
             self._answer = answer
             codes = self._proposed(answer, model, turn, seconds=seconds)
             self.checks = [AnswerCheck(code, *runner.run_check(code, turn=turn)) for code in codes]
-            self.sent_back = any(one.passed is False for one in self.checks)
+            self.sent_back = any(check.passed is False for check in self.checks)
             if self.checks:
-                plain = [asdict(one) for one in self.checks]
+                plain = [asdict(check) for check in self.checks]
                 turn.emit(AnswerChecked(turn.round.id, plain, self.sent_back, self.calls, self.tokens))
-        return [one for one in self.checks if one.passed is False] if answer == self._answer else []
+        return [check for check in self.checks if check.passed is False] if answer == self._answer else []
 
     def attachment(self) -> Attachment:
         """Return the outcome and its cost, for the answer's post."""
         checks = self.checks or []
-        words = [f"{_OUTCOMES[one.passed]}: {_title(one)}" + (f" ({one.why})" if one.why else "") for one in checks]
-        extra = {"checks": [asdict(one) for one in checks], "sent_back": self.sent_back}
+        words = [
+            f"{_OUTCOMES[check.passed]}: {_title(check)}" + (f" ({check.why})" if check.why else "") for check in checks
+        ]
+        extra = {"checks": [asdict(check) for check in checks], "sent_back": self.sent_back}
         extra |= {"calls": self.calls, "tokens": self.tokens}
         return Attachment(AttachmentType.checks, "\n".join(words), extra)
 
@@ -186,7 +188,9 @@ def _codes(here: Round) -> list[str]:
 
 
 def _read(text: str) -> list[str]:
-    found = [one.inner for one in split_blocks(text) if one.kind in ("python", "untagged") and one.inner.strip()]
+    found = [
+        block.inner for block in split_blocks(text) if block.kind in ("python", "untagged") and block.inner.strip()
+    ]
     if not found and not re.search(r"\bNONE\b", text):
         raise Unreadable("there is no ```python block: write one to three checks, each in a block of its own, or NONE")
     if missing := [code for code in found if "assert" not in code]:
@@ -203,6 +207,6 @@ def check_runner(workers: Sequence[object], here: Round) -> tuple[CheckRunner, P
     """
     for post in reversed(here.posts):
         if post.content(AttachmentType.execution_status) == "SUCCESS":
-            found = [one for one in workers if isinstance(one, CheckRunner) and one.name == post.send_from]
+            found = [worker for worker in workers if isinstance(worker, CheckRunner) and worker.name == post.send_from]
             return (found[0], post) if found else None
     return None

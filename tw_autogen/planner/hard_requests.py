@@ -62,7 +62,7 @@ def hard_because(codes: Iterable[str], earlier: Iterable[str] = (), *, request: 
         return "several files"
     numbers = [node.value for node in nodes if isinstance(node, ast.Constant) and type(node.value) is int]
     asked = request.replace(",", "").replace(" ", "")
-    copied = any(_LONG <= abs(one) < _LONGEST and one % _ROUND and str(one) not in asked for one in numbers)
+    copied = any(_LONG <= abs(number) < _LONGEST and number % _ROUND and str(number) not in asked for number in numbers)
     return "copied numbers" if copied else ""
 
 
@@ -105,14 +105,16 @@ def _files(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _FILE.fullmatch(node.value):
             yield PurePath(node.value).name.casefold()
         elif isinstance(node, ast.JoinedStr):
-            text = "".join(str(one.value) if isinstance(one, ast.Constant) else "{}" for one in node.values)
+            text = "".join(str(value.value) if isinstance(value, ast.Constant) else "{}" for value in node.values)
             if _FILE.fullmatch(text):
                 yield PurePath(text).name.casefold()
 
 
 def _opens_to_write(call: ast.Call) -> bool:
-    modes = [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "mode")]
-    return _called(call) == "open" and any(isinstance(one, ast.Constant) and "r" not in str(one.value) for one in modes)
+    modes = [*call.args[1:2], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+    return _called(call) == "open" and any(
+        isinstance(mode, ast.Constant) and "r" not in str(mode.value) for mode in modes
+    )
 
 
 def _tables(codes: Iterable[str]) -> set[str]:

@@ -26,7 +26,7 @@ class Offers:
         Args:
             offers: A head and lines each; empty ones are passed over.
         """
-        self.fitting = [one for one in offers if one]
+        self.fitting = [offer for offer in offers if offer]
         known = {line for one in self.told for line in one.splitlines()}
         fresh = [one for one in (_new_lines(each, known) for each in self.fitting) if one]
         self.told += fresh

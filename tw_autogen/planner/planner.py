@@ -100,9 +100,9 @@ class _PlannerState:
     def take(self, plan: Plan) -> None:
         """Set a new plan; steps that stay as they are keep their roles, and stay open where code failed."""
         before = self.plan or Plan()
-        known = [(one.id, one.text) for one in before.steps]
+        known = [(step.id, step.text) for step in before.steps]
         self.plan = plan.with_roles_of(before)
-        self.unrun &= {one.id for one in plan.steps if (one.id, one.text) in known}
+        self.unrun &= {step.id for step in plan.steps if (step.id, step.text) in known}
 
 
 class Planner(Role):
@@ -155,7 +155,9 @@ class Planner(Role):
 
     @workers.setter
     def workers(self, workers: Sequence[Worker]) -> None:
-        if [(one.name, one.intro) for one in workers] != [(one.name, one.intro) for one in self._workers]:
+        if [(worker.name, worker.intro) for worker in workers] != [
+            (worker.name, worker.intro) for worker in self._workers
+        ]:
             self._states.clear()
         self._workers = tuple(workers)
 
@@ -178,7 +180,7 @@ class Planner(Role):
 
     @property
     def _coders(self) -> list[tuple[str, str]]:
-        taking = ((one.name, one.code_rules) for one in self._workers if isinstance(one, TakesCode))
+        taking = ((worker.name, worker.code_rules) for worker in self._workers if isinstance(worker, TakesCode))
         return [one for one in taking if one[1]]
 
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
@@ -236,7 +238,9 @@ class Planner(Role):
         post, back = self._checked(mine, _with_problems(self._post(mine, reply), told), turn, memory)
         if back is not None:
             mine.plan = plan_before
-            back = back.with_attachments(one for one in post.attachments if one.type is AttachmentType.definitions)
+            back = back.with_attachments(
+                attachment for attachment in post.attachments if attachment.type is AttachmentType.definitions
+            )
             mine.history.append_user(f"(Nothing of that was sent. {back.send_to} is told:)\n{back.message}")
             mine.history.mark_read(back)
             return replace(back, plan=mine.plan)
@@ -262,7 +266,7 @@ class Planner(Role):
 
     def _add_examples(self, mine: _PlannerState, here: Round) -> None:
         """Begin the history with the examples that fit the request."""
-        roles = [self.name, USER, *(one.name for one in self._workers)]
+        roles = [self.name, USER, *(worker.name for worker in self._workers)]
         rounds = self._recall.example_rounds(roles, here.user_query)
         add_examples(mine.history, lambda examples: self._append_posts(mine, Memory.of(self.name, examples)), rounds)
 
@@ -276,9 +280,11 @@ class Planner(Role):
             elif new.send_from == self.name:
                 mine.history.append_assistant(_as_json(new, then=bool(self._coder[0])))
             else:
-                seen = (one.content for one in new.attachments if one.type is AttachmentType.image_url)
+                seen = (
+                    attachment.content for attachment in new.attachments if attachment.type is AttachmentType.image_url
+                )
                 images = tuple(one for one in seen if turn or is_embedded_image(one))  # no example has a server asked
-                now = new.send_from == USER and new.id in {one.id for one in memory.rounds[-1].posts}
+                now = new.send_from == USER and new.id in {post.id for post in memory.rounds[-1].posts}
                 offers = self._offers(mine, new.message, turn) if now and turn else ""
                 date = _date_where_new(mine) if now and turn else ""
                 kept = mine.definitions.news(memory.rounds[-1].user_query) if now and turn else ""
@@ -292,14 +298,14 @@ class Planner(Role):
 
         Lines that are in the history already are not repeated.
         """
-        offers = [capabilities_for(one, request, turn.round) for one in self._workers]
+        offers = [capabilities_for(worker, request, turn.round) for worker in self._workers]
         offers.append(self._recall.lessons(self.name, request, turn.emit))
         return mine.offers.news(offers)
 
     def _ask(self, mine: _PlannerState, turn: Turn, form: RequestedFormat) -> PlannerReply:
-        names, coder = [one.name for one in self._workers], self._coder[0]
+        names, coder = [worker.name for worker in self._workers], self._coder[0]
         growing = PostStream(turn, self.name, FieldStream)
-        worked = any(one.send_from != USER and one.send_to == self.name for one in turn.round.posts)
+        worked = any(post.send_from != USER and post.send_to == self.name for post in turn.round.posts)
         counted = turn.request(mine.history.messages, caller=self.name, seconds=self._settings.model_seconds)
         if self._recall.compress_history(mine.history, self._model, self.name, turn.emit, counted):
             self._shortened(mine)
@@ -365,7 +371,9 @@ class Planner(Role):
         worked = any(post.send_from not in (USER, self.name) and not _unrun_note(post) for post in posts)
         if self._workers and not worked and any(map(is_about_files, asked)):
             texts = [str(one["content"]) for one in shown]
-            numbers = unfounded_numbers(reply.message, [one for one in texts if _UNRUN not in one.partition("\n")[0]])
+            numbers = unfounded_numbers(
+                reply.message, [text for text in texts if _UNRUN not in text.partition("\n")[0]]
+            )
             if numbers:
                 problems.append(
                     f"no worker has run code for this request, and nothing that you were shown holds the numbers "
@@ -500,7 +508,7 @@ def _forward(here: Round, name: str, form: RequestedFormat) -> Post | None:
     said = said or (bool(asked.content(AttachmentType.code)) and form.is_all_of(form.shaped(result)))
     if not said or answer.send_from != asked.send_to or not (fine and result):
         return None
-    whole = [one for one in answer.attachments if one.type is AttachmentType.answer]
+    whole = [attachment for attachment in answer.attachments if attachment.type is AttachmentType.answer]
     stop = Attachment(AttachmentType.stop, Stop.Completed.value, {"forwarded": True})
     return Post(name, USER, form.shaped(result), (stop, *whole))
 
@@ -514,7 +522,7 @@ def _was_forwarded(post: Post, memory: Memory) -> bool:
     until = replace(here, posts=here.posts[:after])
     sent = _forward(until, memory.role, RequestedFormat.read(here.user_query))
     follows = here.posts[after : after + 1]
-    return sent is not None and [(one.send_to, one.message) for one in follows] == [(USER, sent.message)]
+    return sent is not None and [(follow.send_to, follow.message) for follow in follows] == [(USER, sent.message)]
 
 
 def _variables_line(post: Post) -> str:
@@ -569,7 +577,10 @@ def _as_json(post: Post, *, then: bool) -> str:
     message = post.message.lstrip()  # forwarded output keeps the blanks before a table's head for the user
     if len(message) > _ANSWER_CHARS and post.send_to == USER:
         message = f"{message[:_ANSWER_CHARS]}\n… ({len(message)} characters went to the User; this is the beginning)"
-    said = {one.type.value: one.content for one in post.attachments} | {"send_to": post.send_to, "message": message}
+    said = {attachment.type.value: attachment.content for attachment in post.attachments} | {
+        "send_to": post.send_to,
+        "message": message,
+    }
     fields = reply_schema((), code=post.attachment(AttachmentType.code) is not None, then=then)["properties"]
     said.setdefault(names["reasoning"], "The worker's answer goes to the User.")
     sent: dict[str, Any] = {key: said.get(names.get(key, key)) or None for key in fields}

@@ -413,7 +413,7 @@ def _named(said: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in said.items():
         if value not in (None, "", [], {}):
             found.setdefault(folded(key), value)
-    named = {name: next((found[one] for one in words if one in found), None) for name, words in _FIELDS.items()}
+    named = {name: next((found[word] for word in words if word in found), None) for name, words in _FIELDS.items()}
     return named | {name: None for name in _NULLABLE if _words(named[name]).strip().casefold() in _NULLS}
 
 
@@ -503,7 +503,7 @@ def _plan_text(said: Any) -> str:
         said = [said]
     if isinstance(said, list | dict):
         steps = [_step_text(one) for one in (said.values() if isinstance(said, dict) else said)]
-        lines = [" ".join(one.split()) for one in steps if one.strip()]
+        lines = [" ".join(step.split()) for step in steps if step.strip()]
         if any(map(Plan.is_numbered, lines)):
             return "\n".join(lines)
         return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
@@ -514,5 +514,5 @@ def _step_text(step: Any) -> str:
     if not isinstance(step, dict):
         return "" if step is None else str(step)
     texts = [step[name] for name in _TEXTS if isinstance(step.get(name), str)]
-    words = [one for one in texts if not re.fullmatch(r"\s*(?:step\s*)?\d+\s*", one, re.IGNORECASE)]
+    words = [text for text in texts if not re.fullmatch(r"\s*(?:step\s*)?\d+\s*", text, re.IGNORECASE)]
     return words[0] if words else ", ".join(str(value) for value in step.values() if isinstance(value, str))

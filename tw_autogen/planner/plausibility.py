@@ -57,7 +57,7 @@ def implausible(answer: str, request: str) -> list[str]:
     """
     problems = []
     shares = [found for found in _SHARE.finditer(answer) if not _CHANGES.search(found[0])]
-    above = next((one[1] for one in shares if any(value > 100 for value in values_in(one[1]))), "")
+    above = next((share[1] for share in shares if any(value > 100 for value in values_in(share[1]))), "")
     if above:
         problems.append(f"a share above 100 % ({above})")
     if _R2.search(answer):

@@ -30,9 +30,10 @@ def static_prompt(workers: Sequence[Worker], *, coder: str, rules: str, objects_
     prompt = (
         Template(_PROMPT.replace(_CODE_BEGINS, "").replace(_CODE_ENDS, "") if coder else _without_code(_PROMPT))
         .substitute(
-            workers="\n\n".join(f"## {one.name}\n{one.intro}" for one in workers) or "There are none: answer yourself.",
-            worker=coder or next((one.name for one in workers), "CodeInterpreter"),
-            receivers=", ".join([*(one.name for one in workers), USER]),
+            workers="\n\n".join(f"## {worker.name}\n{worker.intro}" for worker in workers)
+            or "There are none: answer yourself.",
+            worker=coder or next((worker.name for worker in workers), "CodeInterpreter"),
+            receivers=", ".join([*(worker.name for worker in workers), USER]),
             interpretation_rules=INTERPRETATION_RULES,
             code=_CODE.substitute(coder=coder, rules=rules),
             beside=_BESIDE if coder and not objects_only else " and nothing else",

@@ -185,7 +185,7 @@ def _described(name: str, words: Any) -> Parameter:
 
 def _check_given(function: Callable[..., Any], name: str, parameters: tuple[Parameter, ...]) -> None:
     """Check that a call with these parameters by name would reach the function; one that can't be read is believed."""
-    names = [one.name for one in parameters]
+    names = [parameter.name for parameter in parameters]
     for one in names:
         if not one.isidentifier() or keyword.iskeyword(one) or names.count(one) > 1:
             raise ConfigError(f"callable_plugin {name!r}: {one!r} can't be a parameter's name, or stands there twice")
@@ -193,7 +193,7 @@ def _check_given(function: Callable[..., Any], name: str, parameters: tuple[Para
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return
-    kinds = {one.kind for one in signature.parameters.values()}
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
     if kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
         return
     try:

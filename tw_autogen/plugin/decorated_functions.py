@@ -112,25 +112,25 @@ def _options(decorator: ast.expr, path: Path) -> dict[str, Any]:
             '@plugin takes its options by name, such as @plugin(runs_in="host")', path=path, line=decorator.lineno
         )
     options = {}
-    for one in decorator.keywords:
-        if one.arg not in _OPTIONS:
-            words = f"unknown option {one.arg!r}{nearest(str(one.arg), _OPTIONS)}"
+    for keyword in decorator.keywords:
+        if keyword.arg not in _OPTIONS:
+            words = f"unknown option {keyword.arg!r}{nearest(str(keyword.arg), _OPTIONS)}"
             raise PluginLoadError(f"@plugin: {words}", path=path, line=decorator.lineno)
         try:
-            value = ast.literal_eval(one.value)
+            value = ast.literal_eval(keyword.value)
         except (TypeError, ValueError):
             raise PluginLoadError(
-                f"@plugin: write {one.arg} out as a value: the file is read without being run",
+                f"@plugin: write {keyword.arg} out as a value: the file is read without being run",
                 path=path,
-                line=one.value.lineno,
+                line=keyword.value.lineno,
             ) from None
         if value is None:
             continue
-        known = _OPTIONS[one.arg]
+        known = _OPTIONS[keyword.arg]
         if not isinstance(value, known) or (bool not in known and isinstance(value, bool)):
             names = " or ".join(kind.__name__ for kind in known)
             raise PluginLoadError(
-                f"@plugin: {one.arg}: expected {names}, got {value!r}", path=path, line=one.value.lineno
+                f"@plugin: {keyword.arg}: expected {names}, got {value!r}", path=path, line=keyword.value.lineno
             )
-        options[one.arg] = value
+        options[keyword.arg] = value
     return options

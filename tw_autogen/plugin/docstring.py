@@ -56,7 +56,9 @@ def read_doc(text: str | None) -> Doc:
         parsed = _parsed(text)
     except (docstring_parser.ParseError, LookupError, ValueError):  # it looks like one of the forms, and isn't
         return Doc(_flat(text.strip().split("\n\n")[0]))
-    names = ((name.strip(), one) for one in parsed.params for name in one.arg_name.split(","))  # NumPy: `x, y : float`
+    names = (
+        (name.strip(), param) for param in parsed.params for name in param.arg_name.split(",")
+    )  # NumPy: `x, y : float`
     words = {name: _flat(one.description or "") for name, one in names}
     description = (parsed.description or "").strip().split("\n\n")[0]
     return Doc(_flat(description), {name: said for name, said in words.items() if said}, _returns(parsed), _calls(text))

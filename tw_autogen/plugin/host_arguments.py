@@ -25,8 +25,12 @@ def with_path_texts(function: Callable[..., Any], parameters: Sequence[Parameter
         function: Any.
         parameters: What it takes; one whose type names `Path` gets it as it is.
     """
-    names = [one.name for one in parameters]
-    paths = {one.name for one in parameters if any(word.endswith(("Path", "PathLike")) for word in _words_in(one))}
+    names = [parameter.name for parameter in parameters]
+    paths = {
+        parameter.name
+        for parameter in parameters
+        if any(word.endswith(("Path", "PathLike")) for word in _words_in(parameter))
+    }
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = [one if name in paths else _path_texts(one) for name, one in zip_longest(names[: len(args)], args)]
@@ -44,9 +48,13 @@ def with_checked_texts(function: Callable[..., Any], parameters: Sequence[Parame
         function: Raises a TypeError then, which names the parameter.
         parameters: What it takes.
     """
-    names = [one.name for one in parameters]
-    texts = {one.name for one in parameters if _TEXT.issuperset(_words_in(one)) and "str" in one.type}
-    no_texts = {one.name: one.type for one in parameters if _NO_TEXT.fullmatch(one.type.strip())}
+    names = [parameter.name for parameter in parameters]
+    texts = {
+        parameter.name for parameter in parameters if _TEXT.issuperset(_words_in(parameter)) and "str" in parameter.type
+    }
+    no_texts = {
+        parameter.name: parameter.type for parameter in parameters if _NO_TEXT.fullmatch(parameter.type.strip())
+    }
     if not texts and not no_texts:
         return function
 
@@ -69,7 +77,7 @@ def only_listed(function: Callable[..., Any], parameters: Sequence[Parameter]) -
         function: Raises a TypeError for any other.
         parameters: Those that a call may give.
     """
-    names = [one.name for one in parameters]
+    names = [parameter.name for parameter in parameters]
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -95,7 +95,7 @@ def check_imports(spec: PluginSpec, python: str) -> None:
 def _imports(body: list[ast.stmt], *, at_once: bool) -> Iterator[tuple[str, int, bool]]:
     for node in body:
         if isinstance(node, ast.Import):
-            yield from ((one.name.split(".")[0], node.lineno, at_once) for one in node.names)
+            yield from ((name.name.split(".")[0], node.lineno, at_once) for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module.split(".")[0], node.lineno, at_once
         elif isinstance(node, ast.Try):

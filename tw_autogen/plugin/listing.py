@@ -54,7 +54,7 @@ class Listed:
             "enabled": self.enabled,
             "plugin_only": bool(spec and spec.plugin_only),
             "description": spec.description if spec else None,
-            "parameters": [_plain(one) for one in spec.parameters] if spec else [],
+            "parameters": [_plain(parameter) for parameter in spec.parameters] if spec else [],
             "returns": [{"name": one.name, "type": one.type, "description": one.description} for one in spec.returns]
             if spec
             else [],
@@ -145,10 +145,10 @@ def _each(found: Iterable[PluginSpec | ConfigError], origin: str, python: str) -
         yield Listed(spec.name, origin, spec.runs_in, spec.enabled, spec.line(), spec.path, problem, spec)
 
 
-def _plain(one: Parameter) -> dict[str, Any]:
-    plain = asdict(one)
+def _plain(parameter: Parameter) -> dict[str, Any]:
+    plain = asdict(parameter)
     default = plain.pop("default")
-    if default is not NO_DEFAULT and not one.required:
+    if default is not NO_DEFAULT and not parameter.required:
         plain["default"] = default if isinstance(default, str | int | float | bool | None) else repr(default)
     return plain
 

@@ -72,7 +72,7 @@ class _NeighbourFinder:
         importer = os.path.dirname(_importer())
         with _CHANGING:
             folders = tuple(_IMPORTED_FROM)
-        beside = [one for one in folders if f"{importer}{os.sep}".startswith(f"{one}{os.sep}")]
+        beside = [folder for folder in folders if f"{importer}{os.sep}".startswith(f"{folder}{os.sep}")]
         beside = [one for one in beside if "-packages" not in importer[len(one) :]]  # of an environment that lies there
         return machinery.PathFinder.find_spec(name, beside, target) if beside else None
 

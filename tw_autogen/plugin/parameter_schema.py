@@ -67,31 +67,35 @@ def check_arguments(spec: PluginSpec, given: Mapping[str, Any]) -> dict[str, Any
     Raises:
         ValueError: one is missing, unknown or of a wrong type; in words for whoever called.
     """
-    optional = [one for one in spec.parameters if not one.required and one.default is not None]
+    optional = [parameter for parameter in spec.parameters if not parameter.required and parameter.default is not None]
     never_null = {one.name for one in optional if not _NONE.search(one.type)}
     wanted = {name: value for name, value in given.items() if value is not None or name not in never_null}
     try:
         model = _model(spec).model_validate(wanted)
     except pydantic.ValidationError as error:
         wrong = problems_of(error, "arguments")
-        names = ", ".join(one.name for one in spec.parameters) or "none"
+        names = ", ".join(parameter.name for parameter in spec.parameters) or "none"
         raise ValueError(f"{spec.name}: {wrong}. Its arguments: {names}") from error
-    fields = ((f"f{at}", one.name) for at, one in enumerate(spec.parameters))
+    fields = ((f"f{at}", parameter.name) for at, parameter in enumerate(spec.parameters))
     return {name: getattr(model, field) for field, name in fields if field in model.model_fields_set}
 
 
 def _model(spec: PluginSpec) -> type[pydantic.BaseModel]:
     fields: dict[str, Any] = {}
-    for at, one in enumerate(spec.parameters):  # pydantic has a use for some names, `_limit` and `model_config`
-        kind, known = _type(one.type)
-        notes = [one.description, "" if known else f"type: {one.type}", _TABLE_NOTE if is_table(one) else ""]
+    for at, parameter in enumerate(spec.parameters):  # pydantic has a use for some names, `_limit` and `model_config`
+        kind, known = _type(parameter.type)
+        notes = [
+            parameter.description,
+            "" if known else f"type: {parameter.type}",
+            _TABLE_NOTE if is_table(parameter) else "",
+        ]
         about = "; ".join(note for note in notes if note) or None
-        if one.required:
-            fields[f"f{at}"] = (kind, pydantic.Field(alias=one.name, description=about))
+        if parameter.required:
+            fields[f"f{at}"] = (kind, pydantic.Field(alias=parameter.name, description=about))
         else:
-            default = None if one.default is NO_DEFAULT else one.default
+            default = None if parameter.default is NO_DEFAULT else parameter.default
             maybe = kind if default is not None else Union[kind, None]  # noqa: UP007 - made from values
-            fields[f"f{at}"] = (maybe, pydantic.Field(default, alias=one.name, description=about))
+            fields[f"f{at}"] = (maybe, pydantic.Field(default, alias=parameter.name, description=about))
     return pydantic.create_model(f"{spec.name}_arguments", __config__=pydantic.ConfigDict(extra="forbid"), **fields)
 
 

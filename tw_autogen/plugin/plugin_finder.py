@@ -91,15 +91,15 @@ def _has_twin(spec: PluginSpec, found: Mapping[str, PluginSpec]) -> bool:
     return twin is not None
 
 
-def _same(one: PluginSpec, other: PluginSpec) -> bool:
-    if one.connect or other.connect:
-        return one.connect is other.connect
-    if one.path is None or other.path is None:
+def _same(spec: PluginSpec, other: PluginSpec) -> bool:
+    if spec.connect or other.connect:
+        return spec.connect is other.connect
+    if spec.path is None or other.path is None:
         return False
-    if one.path.resolve() == other.path.resolve():
+    if spec.path.resolve() == other.path.resolve():
         return True
-    function = one.declared_in_python or other.declared_in_python  # a YAML beside the function that it stands for
-    return function and one.source().resolve() == other.source().resolve()
+    function = spec.declared_in_python or other.declared_in_python  # a YAML beside the function that it stands for
+    return function and spec.source().resolve() == other.source().resolve()
 
 
 def check_source(spec: PluginSpec) -> PluginSpec:
@@ -132,7 +132,7 @@ def check_source(spec: PluginSpec) -> PluginSpec:
         signature = signature_in(called, bound=isinstance(registered, ast.ClassDef))
         parameters = _renamed(parameters, signature)
         _check_signature(spec, parameters, signature, called)
-        parameters = tuple(_completed(one, signature) for one in parameters)
+        parameters = tuple(_completed(parameter, signature) for parameter in parameters)
     return replace(spec, text=text, files=trusted_files_for(path), parameters=parameters)
 
 
@@ -150,24 +150,24 @@ def renamed_parameters(before: PluginSpec, after: PluginSpec) -> tuple[str, ...]
     )
 
 
-def _specs(one: PluginWanted, shipped: Path | None, own: Path | None) -> Iterator[PluginSpec]:
-    if isinstance(one, PluginSpec):
-        yield one
-    elif not isinstance(one, (str, Path)):
-        if not callable(one):
-            raise ConfigError(f"plugins: expected names, paths and functions, got {one!r:.200}; none is ()")
-        yield function_plugin(one)
-    elif isinstance(one, str) and (specs := _named(one, shipped, own)):
+def _specs(wanted: PluginWanted, shipped: Path | None, own: Path | None) -> Iterator[PluginSpec]:
+    if isinstance(wanted, PluginSpec):
+        yield wanted
+    elif not isinstance(wanted, (str, Path)):
+        if not callable(wanted):
+            raise ConfigError(f"plugins: expected names, paths and functions, got {wanted!r:.200}; none is ()")
+        yield function_plugin(wanted)
+    elif isinstance(wanted, str) and (specs := _named(wanted, shipped, own)):
         yield from specs
-    elif isinstance(one, str) and is_name(one):
-        if Path(one).is_dir():
-            raise ConfigError(f"no plugin is called {one!r}; write ./{one} for the folder that lies here")
+    elif isinstance(wanted, str) and is_name(wanted):
+        if Path(wanted).is_dir():
+            raise ConfigError(f"no plugin is called {wanted!r}; write ./{wanted} for the folder that lies here")
         known = {**named_in(shipped), **named_in(own), **installed_plugins()}
         raise ConfigError(
-            f"no plugin is called {one!r}{nearest(one, known)}\n"
+            f"no plugin is called {wanted!r}{nearest(wanted, known)}\n"
             "One of your own is named by the path of its file, *.py or *.yaml, or of its folder."
         )
-    elif (path := checked_path(one, "plugins")).is_dir():
+    elif (path := checked_path(wanted, "plugins")).is_dir():
         yield from enabled_in(path)
     else:
         yield from read_file(path)
@@ -232,7 +232,7 @@ def _check_signature(
     spec: PluginSpec, parameters: Sequence[Parameter], signature: Signature, function: Function
 ) -> None:
     positional, taken, takes_any = _names(signature)
-    listed = [one.name for one in parameters]
+    listed = [parameter.name for parameter in parameters]
     problem = ""
     if not takes_any:
         unknown = [name for name in listed if name not in taken]
@@ -262,14 +262,14 @@ def _names(signature: Signature) -> tuple[list[str], list[str], bool]:
 
 def _renamed(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[Parameter, ...]:
     positional, taken, takes_any = _names(signature)
-    listed = {one.name for one in parameters}
+    listed = {parameter.name for parameter in parameters}
     if takes_any or listed <= set(taken):
         return parameters
     return tuple(
-        replace(one, name=positional[at])
-        if one.name not in taken and at < len(positional) and positional[at] not in listed
-        else one
-        for at, one in enumerate(parameters)
+        replace(parameter, name=positional[at])
+        if parameter.name not in taken and at < len(positional) and positional[at] not in listed
+        else parameter
+        for at, parameter in enumerate(parameters)
     )
 
 

@@ -122,7 +122,7 @@ def _yaml(spec: PluginSpec, runs_in: str, code: str) -> str:
     plain: dict[str, Any] = {
         "name": spec.name,
         "description": spec.description,
-        "parameters": [_parameter(one) for one in spec.parameters],
+        "parameters": [_parameter(parameter) for parameter in spec.parameters],
         "returns": [
             {"name": one.name, "type": one.type, **({"description": one.description} if one.description else {})}
             for one in spec.returns
@@ -135,12 +135,12 @@ def _yaml(spec: PluginSpec, runs_in: str, code: str) -> str:
     return readable_yaml(kept)
 
 
-def _parameter(one: Parameter) -> dict[str, Any]:
-    plain: dict[str, Any] = {"name": one.name, "type": one.type, "required": one.required}
-    if one.description:
-        plain["description"] = one.description
-    if one.default is not NO_DEFAULT and isinstance(one.default, _PLAIN):
-        plain["default"] = one.default
-    if one.by:
-        plain["by"] = one.by
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    plain: dict[str, Any] = {"name": parameter.name, "type": parameter.type, "required": parameter.required}
+    if parameter.description:
+        plain["description"] = parameter.description
+    if parameter.default is not NO_DEFAULT and isinstance(parameter.default, _PLAIN):
+        plain["default"] = parameter.default
+    if parameter.by:
+        plain["by"] = parameter.by
     return plain

@@ -59,7 +59,7 @@ class Schema:
         for key in ("anyOf", "oneOf"):
             if parts := _or_empty(plain.get(key), list):
                 few = len(parts) <= _MOST_CHOICES
-                return _union([self._at(one).type(depth - 1) for one in parts]) if few else "Any"
+                return _union([self._at(part).type(depth - 1) for part in parts]) if few else "Any"
         kind = plain.get("type")
         if isinstance(kind, list) and kind:
             few = len(kind) <= len(_NAMES)
@@ -81,8 +81,8 @@ class Schema:
     def properties_of_any_variant(self) -> dict[str, Schema]:
         """Return the properties by name, also those that only one of several choices has."""
         found = self.fields()
-        for one in self._alternatives():
-            for name, field in one.fields().items():
+        for alternative in self._alternatives():
+            for name, field in alternative.fields().items():
                 found.setdefault(name, field)
         return found
 
@@ -100,15 +100,17 @@ class Schema:
         """Spell the keys of an object, or of the objects in a list: `{'x': int, 'note'?: str}`; empty if none known."""
         if depth <= 0:
             return ""
-        for one in (*self._alternatives(), self):
-            if fields := one.fields():
-                needed = one.required()
+        for alternative in (*self._alternatives(), self):
+            if fields := alternative.fields():
+                needed = alternative.required()
                 inner = (
                     f"{name!r}{'' if name in needed else '?'}: {each.shape(depth - 1) or each.type()}"
                     for name, each in fields.items()
                 )
                 return "{" + ", ".join(inner) + "}"
-            if "items" in one.plain and (inner_shape := one._at(one.plain["items"]).shape(depth)):
+            if "items" in alternative.plain and (
+                inner_shape := alternative._at(alternative.plain["items"]).shape(depth)
+            ):
                 return f"[{inner_shape}, …]"
         return ""
 
@@ -178,10 +180,13 @@ def _or_empty(value: Any, kind: type[_Kind]) -> _Kind:
 
 
 def _literal(choices: list[Any]) -> str:
-    if any(not isinstance(one, str | int | bool | None) for one in choices):
+    if any(not isinstance(choice, str | int | bool | None) for choice in choices):
         return "Any"
-    if len(choices) > _MOST_CHOICES or sum(len(one) for one in choices if isinstance(one, str)) > _LONGEST_LITERAL:
-        return _union(sorted({type(one).__name__.replace("NoneType", "None") for one in choices}))
+    if (
+        len(choices) > _MOST_CHOICES
+        or sum(len(choice) for choice in choices if isinstance(choice, str)) > _LONGEST_LITERAL
+    ):
+        return _union(sorted({type(choice).__name__.replace("NoneType", "None") for choice in choices}))
     return f"Literal[{', '.join(map(repr, choices))}]"
 
 

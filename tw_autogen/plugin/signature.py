@@ -36,8 +36,8 @@ def signature_in(function: Function, *, bound: bool = False) -> inspect.Signatur
     ][int(bound) :]
     if given.vararg:
         parameters.append(_parameter(given.vararg, kinds.VAR_POSITIONAL, None))
-    for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
-        parameters.append(_parameter(one, kinds.KEYWORD_ONLY, default))
+    for kwonlyarg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        parameters.append(_parameter(kwonlyarg, kinds.KEYWORD_ONLY, default))
     if given.kwarg:
         parameters.append(_parameter(given.kwarg, kinds.VAR_KEYWORD, None))
     return inspect.Signature(parameters, return_annotation=_text(function.returns))
@@ -54,13 +54,19 @@ def parameters_of(signature: inspect.Signature, doc: Doc) -> tuple[Parameter, ..
         ValueError: it has `*args` or `**kwargs`.
     """
     found = []
-    for one in signature.parameters.values():
-        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
-            raise ValueError(f"`{'**' if one.kind is one.VAR_KEYWORD else '*'}{one.name}` says nothing to a model")
-        kind, words = type_and_words(one.annotation)
-        words = doc.parameters.get(one.name) or words
-        by = _BY.get(one.kind, "")
-        found.append(Parameter(one.name, kind, one.default is one.empty, words, shown_default(one.default), by))
+    for parameter in signature.parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise ValueError(
+                f"`{'**' if parameter.kind is parameter.VAR_KEYWORD else '*'}{parameter.name}` says nothing to a model"
+            )
+        kind, words = type_and_words(parameter.annotation)
+        words = doc.parameters.get(parameter.name) or words
+        by = _BY.get(parameter.kind, "")
+        found.append(
+            Parameter(
+                parameter.name, kind, parameter.default is parameter.empty, words, shown_default(parameter.default), by
+            )
+        )
     return tuple(found)
 
 

@@ -161,7 +161,7 @@ def _imported(tree: ast.Module) -> tuple[tuple[str, str, str], ...]:
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.ImportFrom):
-            found += [(node.module or "", one.name, one.asname or one.name) for one in node.names]
+            found += [(node.module or "", name.name, name.asname or name.name) for name in node.names]
         waiting += statements_in(node)
     return tuple(found)
 

@@ -200,9 +200,9 @@ def read_spec(path: Path | str) -> PluginSpec:
     except TypeError as error:
         raise PluginSpecError(f"configurations: {error}, so no kernel gets it; put it in quotes", path=path) from error
     plain["tags"] = tuple(plain.get("tags", ()))
-    for one in plain["tags"]:
-        if not isinstance(one, str):
-            raise PluginSpecError(f"tags: expected words, found {one!r} ({type(one).__name__})", path=path)
+    for tag in plain["tags"]:
+        if not isinstance(tag, str):
+            raise PluginSpecError(f"tags: expected words, found {tag!r} ({type(tag).__name__})", path=path)
     plain.setdefault("code", plain["name"])
     if any(sign in plain["code"] for sign in ("/", "\\", ":", "\0", "..")):
         raise PluginSpecError(f"code: expected the name of a file beside this one, found {plain['code']!r}", path=path)
@@ -217,7 +217,9 @@ def limit_problem(calls: float | None, seconds: float | None) -> str:
         seconds: As of `PluginSpec`.
     """
     limits = {"calls": calls, "seconds": seconds}
-    wrong = (f"{key}={one} would allow nothing" for key, one in limits.items() if one is not None and not one > 0)
+    wrong = (
+        f"{key}={limit} would allow nothing" for key, limit in limits.items() if limit is not None and not limit > 0
+    )
     return next(wrong, "")
 
 
@@ -249,19 +251,21 @@ def _read_parameter(plain: Any, at: str, path: Path) -> Parameter:
 
 def _check_parameters(parameters: tuple[Parameter, ...], path: Path) -> None:
     seen: set[str] = set()
-    for at, one in enumerate(parameters, 1):
-        _check_name(one.name, f"parameters[{at}].name", path)
-        if one.name in seen:
-            raise PluginSpecError(f"parameters[{at}]: {one.name!r} stands there twice", path=path)
-        if one.required and one.default is not NO_DEFAULT:
+    for at, parameter in enumerate(parameters, 1):
+        _check_name(parameter.name, f"parameters[{at}].name", path)
+        if parameter.name in seen:
+            raise PluginSpecError(f"parameters[{at}]: {parameter.name!r} stands there twice", path=path)
+        if parameter.required and parameter.default is not NO_DEFAULT:
             raise PluginSpecError(
-                f"parameters[{at}]: {one.name!r} is required and has a default; leave one of the two out", path=path
+                f"parameters[{at}]: {parameter.name!r} is required and has a default; leave one of the two out",
+                path=path,
             )
-        if one.by and one.by not in _BY:
+        if parameter.by and parameter.by not in _BY:
             raise PluginSpecError(
-                f"parameters[{at}].by: expected {' or '.join(_BY)}, found {one.by!r}{nearest(one.by, _BY)}", path=path
+                f"parameters[{at}].by: expected {' or '.join(_BY)}, found {parameter.by!r}{nearest(parameter.by, _BY)}",
+                path=path,
             )
-        seen.add(one.name)
+        seen.add(parameter.name)
 
 
 def _check_name(name: str, at: str, path: Path) -> None:

@@ -39,7 +39,9 @@ def as_function(spec: PluginSpec) -> str:
     Source: TaskWeaver's `PluginSpec.format_prompt`. Differs: required parameters keep their types, a single return
     value keeps its description, defaults are shown.
     """
-    about = [f"{one.name}: {_flat(one.description)}" for one in spec.parameters if one.description]
+    about = [
+        f"{parameter.name}: {_flat(parameter.description)}" for parameter in spec.parameters if parameter.description
+    ]
     given = [f"returns {one.name}: {_flat(one.description)}" for one in spec.returns if one.description]
     text = "\n    ".join([_flat(spec.description), *about, *given]).replace("\\", "\\\\").replace('"""', "'''")
     closed = f"{text}\n    " if about or given or text.endswith('"') else text
@@ -57,7 +59,12 @@ def plugin_line(spec: PluginSpec, *, whole: bool) -> str:
     if whole:
         head = f"{_arguments(spec.parameters)}) -> {_result(spec.returns)}"
     else:
-        head = ", ".join(f"{one.name}: {_type(one.type)}" for one in spec.parameters if one.required) + ")"
+        head = (
+            ", ".join(
+                f"{parameter.name}: {_type(parameter.type)}" for parameter in spec.parameters if parameter.required
+            )
+            + ")"
+        )
     description = _flat(spec.description)
     sentence = _SENTENCE.match(description)
     return f"- {spec.name}({head}: {sentence[0] if sentence else description}"
@@ -70,15 +77,15 @@ def _kinds(parameters: Sequence[Parameter]) -> tuple[inspect._ParameterKind, ...
     """
     found: list[inspect._ParameterKind] = []
     optional_before = False
-    for one in parameters:
+    for parameter in parameters:
         before = found[-1] if found else inspect.Parameter.POSITIONAL_ONLY
-        if one.by == "keyword" or before is before.KEYWORD_ONLY or (one.required and optional_before):
+        if parameter.by == "keyword" or before is before.KEYWORD_ONLY or (parameter.required and optional_before):
             found.append(inspect.Parameter.KEYWORD_ONLY)
-        elif one.by == "position" and before is before.POSITIONAL_ONLY:
+        elif parameter.by == "position" and before is before.POSITIONAL_ONLY:
             found.append(inspect.Parameter.POSITIONAL_ONLY)
         else:
             found.append(inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        optional_before = optional_before or not one.required
+        optional_before = optional_before or not parameter.required
     return tuple(found)
 
 
@@ -86,8 +93,8 @@ def signature(parameters: Sequence[Parameter]) -> inspect.Signature:
     """Return the signature as the stub shows it; what stands for a default is None."""
     return inspect.Signature(
         [
-            inspect.Parameter(one.name, kind, default=inspect.Parameter.empty if one.required else None)
-            for one, kind in zip(parameters, _kinds(parameters), strict=True)
+            inspect.Parameter(parameter.name, kind, default=inspect.Parameter.empty if parameter.required else None)
+            for parameter, kind in zip(parameters, _kinds(parameters), strict=True)
         ]
     )
 
@@ -95,13 +102,15 @@ def signature(parameters: Sequence[Parameter]) -> inspect.Signature:
 def _arguments(parameters: tuple[Parameter, ...]) -> str:
     parts: list[str] = []
     before: inspect._ParameterKind | None = None
-    for one, kind in zip(parameters, _kinds(parameters), strict=True):
+    for parameter, kind in zip(parameters, _kinds(parameters), strict=True):
         if before is kind.POSITIONAL_ONLY and kind is not before:
             parts.append("/")
         if kind is kind.KEYWORD_ONLY and kind is not before:
             parts.append("*")
         before = kind
-        parts.append(f"{one.name}: {_type(one.type)}{'' if one.required else f' = {_default(one)}'}")
+        parts.append(
+            f"{parameter.name}: {_type(parameter.type)}{'' if parameter.required else f' = {_default(parameter)}'}"
+        )
     return ", ".join([*parts, "/"] if before is inspect.Parameter.POSITIONAL_ONLY else parts)
 
 

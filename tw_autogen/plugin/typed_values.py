@@ -35,7 +35,7 @@ def structured_types(function: Callable[..., Any]) -> dict[str, pydantic.TypeAda
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return {}
-    hints = {one.name: one.annotation for one in signature.parameters.values()}
+    hints = {parameter.name: parameter.annotation for parameter in signature.parameters.values()}
     hints[RESULT] = signature.return_annotation
     if any(isinstance(one, str) for one in hints.values()):
         resolved = _resolved_hints(function)
@@ -110,7 +110,7 @@ def _fields(value: Any) -> Iterable[tuple[str, Any]]:
     """Return names and values of a model's, or a dataclass's, fields."""
     if isinstance(value, pydantic.BaseModel):
         return value
-    return ((one.name, getattr(value, one.name)) for one in dataclasses.fields(value))
+    return ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
 
 
 def problems_of(error: pydantic.ValidationError, otherwise: str) -> str:

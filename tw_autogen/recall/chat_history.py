@@ -95,7 +95,9 @@ class ChatHistory:
                 before_tokens * _LEAST_OF_BEFORE,
                 before_tokens + self._estimate.tokens(grown) * _MOST_OF_GROWTH,
             )
-            plain = all(isinstance(one["content"], str) for one in self.messages)  # nobody knows an image's tokens
+            plain = all(
+                isinstance(message["content"], str) for message in self.messages
+            )  # nobody knows an image's tokens
             self._stalls = self._stalls + 1 if plain and grown > 0 and least <= prompt_tokens < most else 0
             self._counted = chars, max(prompt_tokens, before_tokens if grown > 0 else 0)
         if not self._stalls:
@@ -157,7 +159,12 @@ class ChatHistory:
             words: The text, such as a summary.
         """
         at, end = self._static, self._static + count
-        for part in (part for one in self.messages[at:end] if one["role"] == "user" for part in _parts(one["content"])):
+        for part in (
+            part
+            for message in self.messages[at:end]
+            if message["role"] == "user"
+            for part in _parts(message["content"])
+        ):
             self.results.drop(part.get("text", ""))
         follows = self.messages[end] if end < len(self.messages) else None
         answered = follows is not None and follows["role"] != "user"
@@ -189,10 +196,10 @@ class ChatHistory:
         """
         shorten = self.results.shortener()
         return [
-            {**one, "content": _joined([_with_text(part, shorten) for part in _parts(one["content"])])}
-            if one["role"] == "user"
-            else dict(one)
-            for one in messages
+            {**message, "content": _joined([_with_text(part, shorten) for part in _parts(message["content"])])}
+            if message["role"] == "user"
+            else dict(message)
+            for message in messages
         ]
 
     @property
@@ -221,9 +228,9 @@ class ChatHistory:
         Returns:
             True if there was one to cut.
         """
-        mine = [one for one in self.messages[self._static :] if one["role"] == "user"]
+        mine = [message for message in self.messages[self._static :] if message["role"] == "user"]
         lengths = [(sum(len(part.get("text", "")) for part in _parts(one["content"])), one) for one in mine]
-        chars, longest = max(lengths, key=lambda one: one[0], default=(0, {}))
+        chars, longest = max(lengths, key=lambda length: length[0], default=(0, {}))
         if chars < least_chars:
             return False
         parts = _parts(longest["content"])
@@ -263,7 +270,7 @@ class ChatHistory:
         for message in self.messages[1:]:
             if message["role"] == "user":
                 parts = [
-                    _with_text(one, lambda text: text.replace(words, others)) for one in _parts(message["content"])
+                    _with_text(part, lambda text: text.replace(words, others)) for part in _parts(message["content"])
                 ]
                 message["content"] = _joined(parts)
 
@@ -290,7 +297,7 @@ class ChatHistory:
         Args:
             parts: Texts.
         """
-        told = [part.get("text", "") for one in self.messages[1:] for part in _parts(one["content"])]
+        told = [part.get("text", "") for message in self.messages[1:] for part in _parts(message["content"])]
         return [one for one in parts if not any(one in text for text in told)]
 
     def append_assistant(self, words: str) -> None:
@@ -441,5 +448,5 @@ def _reads(code: str, name: str) -> bool:
         (True, False)
     """
     tree = parsed_cell(code)
-    names = [one for one in ast.walk(tree) if isinstance(one, ast.Name)] if tree else []
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)] if tree else []
     return any(one.id == name and isinstance(one.ctx, ast.Load) for one in names)

@@ -155,7 +155,7 @@ class DefinitionPrompt:
     def _check_words(self, change: Mapping[str, str]) -> None:
         """Refuse a definition in words that are not the User's, such as an instruction found in a file."""
         words = _WORD.findall(change.get("sentence", "").casefold())
-        known = sum(one in self.said for one in words)
+        known = sum(word in self.said for word in words)
         if words and known < len(words) * _LEAST_SHARE:
             raise ValueError(f"the `sentence` of {change.get('name')!r} is not in the User's words: quote them")
 

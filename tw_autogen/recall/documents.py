@@ -127,7 +127,7 @@ class DocumentIndex:
                 if (
                     (last[0] == "." and not hidden)
                     or last == INDEX_FILE
-                    or not any(fnmatch(last, one) for one in globs)
+                    or not any(fnmatch(last, glob) for glob in globs)
                 ):
                     continue
                 text = reader.read(name, most_bytes=left)
@@ -266,7 +266,7 @@ class DocumentIndex:
             return list(self.files)
 
     def _texts(self) -> tuple[str, ...]:
-        return tuple(f"{Path(one.file).stem} {one.heading}\n{one.text}" for one in self.passages)
+        return tuple(f"{Path(passage.file).stem} {passage.heading}\n{passage.text}" for passage in self.passages)
 
     def _grown(self, at: int, around_chars: int, taken: Sequence[tuple[int, int]]) -> tuple[int, int]:
         """Return a passage with its neighbours of the same document: the one behind first, then the one before."""
@@ -381,9 +381,9 @@ def _cut_within(most_bytes: int, file: str, text: str, passage_chars: int) -> tu
     return passages, size
 
 
-def _line(one: Passage) -> str:
-    said = {"file": one.file, "lines": [one.first, one.last], "text": one.text}
-    return json.dumps({**said, "heading": one.heading} if one.heading else said, ensure_ascii=False)
+def _line(passage: Passage) -> str:
+    said = {"file": passage.file, "lines": [passage.first, passage.last], "text": passage.text}
+    return json.dumps({**said, "heading": passage.heading} if passage.heading else said, ensure_ascii=False)
 
 
 def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:

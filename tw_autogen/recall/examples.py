@@ -96,7 +96,7 @@ def example_paths(folder: Path) -> list[Path]:
     Raises:
         OSError: it can't be listed.
     """
-    return sorted(one for one in folder.iterdir() if one.suffix in _SUFFIXES)
+    return sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES)
 
 
 def select_examples(
@@ -123,9 +123,9 @@ def select_examples(
     """
     known = frozenset(roles)
     mine = [
-        one
-        for one in examples
-        if one.conversation.roles <= known and plugin_only in (None, one.conversation.plugin_only)
+        example
+        for example in examples
+        if example.conversation.roles <= known and plugin_only in (None, example.conversation.plugin_only)
     ]
     if sum(one.tokens for one in mine) <= tokens:
         return tuple(mine)
@@ -200,7 +200,7 @@ def _cleaned_round(finished: Round, role: str, clean: Callable[[str], str]) -> R
     posts = []
     for post in finished.posts:
         if role in (post.send_from, post.send_to):
-            kept = [one for one in post.attachments if one.type in _KEPT]
+            kept = [attachment for attachment in post.attachments if attachment.type in _KEPT]
             attachments = tuple(Attachment(one.type, clean(one.content)) for one in kept)
             asked = finished.user_query if post.send_from == "User" else post.message
             posts.append(Post(post.send_from, post.send_to, clean(asked), attachments))

@@ -122,7 +122,7 @@ def select_experiences(
     """
     if not experiences:
         return ()
-    ranked = ranker.rank(request, [one.about for one in experiences])
+    ranked = ranker.rank(request, [experience.about for experience in experiences])
     return tuple(experiences[at] for at, score in ranked[:top_k] if score > min_score)
 
 

@@ -62,7 +62,7 @@ class Recall:
     def __post_init__(self) -> None:
         """Read what there is, so that a wrong file shows before the first request."""
         if self.settings.experience:
-            self.ranker.prepare([one.about for one in self._experiences()])
+            self.ranker.prepare([experience.about for experience in self._experiences()])
 
     def example_rounds(
         self, roles: Iterable[str], request: str, *, plugin_only: bool | None = None
@@ -307,11 +307,11 @@ def _keep_newest(history: ChatHistory) -> str:
 
 def _transcript(messages: Sequence[Mapping[str, Any]]) -> str:
     lines = []
-    for one in messages:
-        content = one["content"]
+    for message in messages:
+        content = message["content"]
         if not isinstance(content, str):
             content = "\n".join(str(part.get("text", "[image]")) for part in content)
-        who = "Told" if one["role"] == "user" else "Answered"
+        who = "Told" if message["role"] == "user" else "Answered"
         lines.append(f"## {who}\n{content}")
     return "\n\n".join(lines)
 

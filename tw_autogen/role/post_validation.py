@@ -85,7 +85,7 @@ def checked_post(role: Role, answer: object, here: Round, receivers: Sequence[st
     """
     if not isinstance(answer, Post):
         gave = f"{type(answer).__name__}, not a Post"
-    elif odd := [one for one in answer.attachments if not isinstance(one, Attachment)]:
+    elif odd := [attachment for attachment in answer.attachments if not isinstance(attachment, Attachment)]:
         gave = f"a Post with {type(odd[0]).__name__} among its attachments"
     elif not isinstance(answer.message, str):
         gave = f"a Post whose message is {type(answer.message).__name__}, not text"

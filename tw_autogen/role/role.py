@@ -85,7 +85,7 @@ class Turn:
             seconds: How long the call may take; None: the model's own limit. Never longer than the round.
         """
         return ModelRequest(
-            messages if isinstance(messages, list) else [dict(one) for one in messages],
+            messages if isinstance(messages, list) else [dict(message) for message in messages],
             seconds=seconds,
             deadline=self.deadline,
             cancelled=self.cancelled,

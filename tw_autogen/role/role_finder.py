@@ -77,10 +77,10 @@ def find_role(
     if isinstance(wanted, Path) or not _is_word(wanted) and folder.is_dir():
         return read_role(folder)
     shipped = shipped_folder("roles")
-    names = sorted(one.parent.name for one in shipped.glob(f"*/{ROLE_FILE}"))
+    names = sorted(path.parent.name for path in shipped.glob(f"*/{ROLE_FILE}"))
     if name := _named(wanted, names):  # its alias, as in the conversation, is understood too
         return read_role(shipped / name)
-    brought = {one.name: one for one in metadata.entry_points(group=ENTRY_POINTS)}
+    brought = {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
     if wanted in brought:
         return _of_entry_point(brought[wanted])
     if folder.is_dir():

@@ -522,7 +522,7 @@ def chown_entries(at: At, owner_of: OwnerOf, but: Callable[[str], bool], *, pref
         if (
             new is not None
             and new.user in KERNEL_USERS
-            and any(but(f"{prefix}{one}") and not lstat(fd, one).st_uid for one in folders)
+            and any(but(f"{prefix}{folder}") and not lstat(fd, folder).st_uid for folder in folders)
         ):
             os.fchown(fd, 0, new.group)
             os.fchmod(fd, stat.S_IMODE(about.st_mode) | stat.S_IRWXG | stat.S_ISVTX)

@@ -91,7 +91,7 @@ def innermost_held_folder(path: Path | str) -> str:
 def is_of_code(path: Path | str) -> bool:
     """Return whether a path lies in one of `KERNEL_FOLDERS`, or is one."""
     full = Path(os.path.abspath(path))
-    return any(one in KERNEL_FOLDERS for one in (full, *full.parents))
+    return any(parent in KERNEL_FOLDERS for parent in (full, *full.parents))
 
 
 def as_of_code(at: At, path: str) -> At:

@@ -67,7 +67,7 @@ def open_or_make_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -
 def _refuse_link_of_code(full: Path, way: Walk) -> None:
     """Refuse a path above whose last folder there is a link where code works, wherever that leads."""
     for link in map(Path, way.links):
-        if any(one in KERNEL_FOLDERS or is_working_folder(one) for one in link.parents):
+        if any(parent in KERNEL_FOLDERS or is_working_folder(parent) for parent in link.parents):
             raise _link_error(link, full) or PermissionError(errno.EPERM, "changed while it was looked at", str(full))
 
 

@@ -144,20 +144,20 @@ def protected_below(
             inner = []
             entries = _entries(way.at, left, folder)
             left -= len(entries)
-            names = [one.name for one in entries]
+            names = [entry.name for entry in entries]
             environment = is_environment(names)
             repository = _OF_REPOSITORIES.issubset(names)
             if prefix and (environment or repository):
                 yield chain[-1][0], dict(chain)
                 entries = []
-            for one in entries:
-                if _is_protected_in(one, environment=environment) or repository and one.name in _OF_REPOSITORIES:
+            for entry in entries:
+                if _is_protected_in(entry, environment=environment) or repository and entry.name in _OF_REPOSITORIES:
                     with contextlib.suppress(FileNotFoundError):  # gone meanwhile
-                        about = one.stat(follow_symlinks=False)
-                        path = os.path.join(here, one.name)
+                        about = entry.stat(follow_symlinks=False)
+                        path = os.path.join(here, entry.name)
                         yield path, {**dict(chain), path: (about.st_dev, about.st_ino)}
-                elif _is_entered(one, here, closed):
-                    inner.append(one.name)
+                elif _is_entered(entry, here, closed):
+                    inner.append(entry.name)
             more = way.advance(inner)
 
 

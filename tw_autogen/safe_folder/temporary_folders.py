@@ -94,7 +94,7 @@ class _Record:
 
     def end(self) -> None:
         """Remove the file, unless a folder is still there."""
-        if self._process == os.getpid() and not any(one.exists() for one in self._folders):
+        if self._process == os.getpid() and not any(folder.exists() for folder in self._folders):
             with contextlib.suppress(OSError):
                 os.unlink(self._path)
 

@@ -110,7 +110,9 @@ def used_elsewhere(
             above = tuple(chain)  # one for all that is found here
             inner, linked, packages, looked = _entries(way.at, here, apart, top=not prefix)
             left -= looked
-            others += [_Found(above, one) if one[0] != here else _Found(above[:-1], one) for one in packages]
+            others += [
+                _Found(above, package) if package[0] != here else _Found(above[:-1], package) for package in packages
+            ]
             for path, number, count in linked:
                 links[number] = count
                 files.setdefault(number, []).append(_Found(above, (path, number)))
@@ -154,24 +156,24 @@ def _entries(
     folders, linked, packages = [], [], []
     with os.scandir(at) as found:
         entries = list(found)
-    environment = is_environment([one.name for one in entries])
+    environment = is_environment([entry.name for entry in entries])
     if environment and not top:
         return [], [], [(here, identity(at))], len(entries)
-    for one in entries:
-        path = os.path.join(here, one.name) if apart or environment else ""
+    for entry in entries:
+        path = os.path.join(here, entry.name) if apart or environment else ""
         if apart and path in apart:
             continue
-        if environment and is_environment_entry(one.name) and not one.is_symlink():
+        if environment and is_environment_entry(entry.name) and not entry.is_symlink():
             with contextlib.suppress(FileNotFoundError):  # gone meanwhile
-                about = one.stat(follow_symlinks=False)
+                about = entry.stat(follow_symlinks=False)
                 packages.append((path, (about.st_dev, about.st_ino)))
-        elif one.is_dir(follow_symlinks=False):
-            folders.append(one.name)
-        elif one.is_file(follow_symlinks=False):
+        elif entry.is_dir(follow_symlinks=False):
+            folders.append(entry.name)
+        elif entry.is_file(follow_symlinks=False):
             with contextlib.suppress(FileNotFoundError):
-                about = one.stat(follow_symlinks=False)
+                about = entry.stat(follow_symlinks=False)
                 if about.st_nlink > 1:
-                    linked.append((os.path.join(here, one.name), (about.st_dev, about.st_ino), about.st_nlink))
+                    linked.append((os.path.join(here, entry.name), (about.st_dev, about.st_ino), about.st_nlink))
     return folders, linked, packages, len(entries)
 
 

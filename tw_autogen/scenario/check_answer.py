@@ -146,6 +146,6 @@ def asked_back(rounds: Rounds, matches: Regex = re.compile("")) -> Problems:
         matches: The regular expression; empty: any question.
     """
     questions = [last.message for seen in rounds for last in seen.round.posts[-1:] if last.is_question]
-    if not any(matches.search(one) for one in questions):
+    if not any(matches.search(question) for question in questions):
         wanted = f"a question that matches {matches.pattern!r}" if matches.pattern else "a question"
         yield f"{span(rounds)}: expected {wanted}, found {short('; '.join(questions)) if questions else 'none'}"

@@ -40,14 +40,14 @@ def selected(
         of: How many there were to choose from; None: any number.
     """
     choices = [event for seen in rounds for event in seen.events if isinstance(event, PluginsSelected)]
-    shown = sorted({name for one in choices for name in one.pool})
+    shown = sorted({name for choice in choices for name in choice.pool})
     for name in names:
         if name not in shown:
             yield f"{span(rounds)}: expected the plugin {name} to be selected, found {', '.join(shown) or 'none'}"
-    for one in choices:
-        yield from count(span(rounds), "plugins selected", len(one.pool), None, at_most)
-        if of is not None and one.plugins != of:
-            yield f"{span(rounds)}: expected a choice from {of} plugins, found one from {one.plugins}"
+    for choice in choices:
+        yield from count(span(rounds), "plugins selected", len(choice.pool), None, at_most)
+        if of is not None and choice.plugins != of:
+            yield f"{span(rounds)}: expected a choice from {of} plugins, found one from {choice.plugins}"
 
 
 def refused(rounds: Rounds, finding: Regex = re.compile(""), *, stop: Words = ("SecurityRisks",)) -> Problems:

@@ -155,7 +155,7 @@ def nowhere(rounds: Rounds, matches: Regex) -> Problems:
     """
     for seen in rounds:
         said = [post.message for post in seen.round.posts[1:]]
-        said += [one.content for post in seen.round.posts[1:] for one in post.attachments]
+        said += [attachment.content for post in seen.round.posts[1:] for attachment in post.attachments]
         for event in seen.events:
             if isinstance(event, CellRan):
                 said += [event.stdout, event.stderr, event.error, event.result or ""]

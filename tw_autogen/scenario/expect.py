@@ -113,14 +113,16 @@ def read_expectation(plain: Any, *, rounds: int) -> Expectation:
         raise ValueError(f"unknown check {name!r}{nearest(str(name), CHECKS)}")
     parameters = list(inspect.signature(CHECKS[name]).parameters.values())[1:]
     given = _named(value, parameters[0].name)
-    taken = [one.name for one in parameters] + (["round"] if _about(name) == _ROUNDS else [])
+    taken = [parameter.name for parameter in parameters] + (["round"] if _about(name) == _ROUNDS else [])
     if problem := unknown_key(given, taken):
         raise ValueError(f"{name}: {problem}")
-    for one in parameters:
-        if one.default is inspect.Parameter.empty and one.name not in given:
-            raise ValueError(f"{name}: missing key {one.name!r}")
-    if all(one.default is None for one in parameters) and not given.keys() - {"round"}:
-        raise ValueError(f"{name}: it can't fail; give it {' or '.join(repr(one.name) for one in parameters)}")
+    for parameter in parameters:
+        if parameter.default is inspect.Parameter.empty and parameter.name not in given:
+            raise ValueError(f"{name}: missing key {parameter.name!r}")
+    if all(parameter.default is None for parameter in parameters) and not given.keys() - {"round"}:
+        raise ValueError(
+            f"{name}: it can't fail; give it {' or '.join(repr(parameter.name) for parameter in parameters)}"
+        )
     which = fit(f"{name}.round", given.pop("round", None), PositiveInt | None)
     if which and which > rounds:
         raise ValueError(f"{name}.round: there are {rounds} rounds, found {which}")

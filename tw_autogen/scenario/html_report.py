@@ -64,7 +64,7 @@ def write_report(all_runs: Sequence[Runs], path: Path | str, *, title: str) -> P
     template = made.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     path = Path(path)
     pictures = PictureReader()
-    text = template.render(title=title, all_runs=[_plain(one, pictures) for one in all_runs]) + "\n"
+    text = template.render(title=title, all_runs=[_plain(run, pictures) for run in all_runs]) + "\n"
     with open_or_make_folder(path.parent) as folder:
         folder.write_file(path.name, text.encode("utf-8", "replace"))
     return path
@@ -82,15 +82,15 @@ def _plain(runs: Runs, pictures: PictureReader) -> dict[str, Any]:
         "holding": sum(one.holds is True for one in runs.judged),
         "outcomes": [
             {
-                "outcome": one,
+                "outcome": outcome,
                 "judged": said,
                 "rounds": [
                     {"name": str(seen), "entries": list(_entries(seen, pictures)), "error": seen.round.error}
-                    for seen in one.evidence.rounds
+                    for seen in outcome.evidence.rounds
                 ],
-                "calls": _calls(one),
+                "calls": _calls(outcome),
             }
-            for one, said in zip(runs.outcomes, judged, strict=True)
+            for outcome, said in zip(runs.outcomes, judged, strict=True)
         ],
     }
 
@@ -134,7 +134,7 @@ def _picture(path: Path, pictures: PictureReader) -> str:
 
 def _calls(outcome: Outcome) -> list[dict[str, Any]]:
     return [
-        {"role": call.role, "messages": [_message(one) for one in call.messages], "said": _said(call)}
+        {"role": call.role, "messages": [_message(message) for message in call.messages], "said": _said(call)}
         for call in outcome.calls
     ]
 

@@ -41,7 +41,7 @@ class Runs:
     @property
     def passed(self) -> int:
         """How many runs were as expected."""
-        return sum(one.ok for one in self.outcomes)
+        return sum(outcome.ok for outcome in self.outcomes)
 
     @property
     def ok(self) -> bool:
@@ -51,16 +51,16 @@ class Runs:
     @property
     def stale(self) -> int:
         """How many replies were recorded for other prompts than those that were asked."""
-        return sum(len(one.stale) for one in self.outcomes)
+        return sum(len(outcome.stale) for outcome in self.outcomes)
 
     def mean(self, of: Callable[[Usage], int]) -> float:
         """Return the mean of one count over the runs; 0 if there was none."""
-        return mean(of(one.usage) for one in self.outcomes) if self.outcomes else 0.0
+        return mean(of(outcome.usage) for outcome in self.outcomes) if self.outcomes else 0.0
 
     @property
     def seconds(self) -> float:
         """Mean wall clock of a run."""
-        return mean(one.seconds for one in self.outcomes) if self.outcomes else 0.0
+        return mean(outcome.seconds for outcome in self.outcomes) if self.outcomes else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; `judge` stands apart from `passed`, which depends on checks alone."""
@@ -69,15 +69,15 @@ class Runs:
             "passed": self.passed,
             "runs": [
                 {
-                    "ok": one.ok,
-                    "problems": list(one.problems),
-                    "stale": list(one.stale),
-                    "moved": list(one.moved),
-                    "answers": list(one.answers),
-                    "usage": one.usage.to_dict(),
-                    "seconds": round(one.seconds, 3),
+                    "ok": outcome.ok,
+                    "problems": list(outcome.problems),
+                    "stale": list(outcome.stale),
+                    "moved": list(outcome.moved),
+                    "answers": list(outcome.answers),
+                    "usage": outcome.usage.to_dict(),
+                    "seconds": round(outcome.seconds, 3),
                 }
-                for one in self.outcomes
+                for outcome in self.outcomes
             ],
             "judge": [{"holds": one.holds, "reason": one.reason, "usage": one.usage.to_dict()} for one in self.judged],
             "skipped": self.skipped or None,

@@ -155,7 +155,7 @@ def _otherwise_kept(scenario: Scenario, lesson: Experience | None) -> Iterator[s
     if lesson is None:
         return
     kept = scenario.kept_lesson
-    there = {one.id: one.lesson for one in read_experiences(kept.parent)} if kept.is_file() else {}
+    there = {experience.id: experience.lesson for experience in read_experiences(kept.parent)} if kept.is_file() else {}
     if there.get(scenario.name) != lesson.lesson:
         name = kept.relative_to(scenario.folder).as_posix()
         yield f"the lesson in {name} is not the one that comes of these replies: record it anew"

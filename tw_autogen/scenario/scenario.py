@@ -295,7 +295,7 @@ def _begins_elsewhere(database: str) -> bool:
 def _links_in(folder: Path, text: str) -> list[str]:
     """Return the links that lie in the folder that a text names, seen from a scenario's folder."""
     with suppress(OSError, ValueError):  # what is wrong with it is told when it is used
-        return [str(one) for one in (folder / text).iterdir() if one.is_symlink()]
+        return [str(path) for path in (folder / text).iterdir() if path.is_symlink()]
     return []
 
 
@@ -321,10 +321,10 @@ def _check_trust(scenario: Scenario) -> None:
         if key.startswith(_WITH_PATHS) and any(_leads_out(scenario.folder, text) for text in texts_of(value))
     ]
     wanted += [
-        f"{key} ({one})"
+        f"{key} ({piece})"
         for key, pieces in (("roles", scenario.roles), ("plugins", scenario.plugins))
-        for one in pieces
-        if os.sep in one and path_out_of(scenario.folder, one)
+        for piece in pieces
+        if os.sep in piece and path_out_of(scenario.folder, piece)
     ]
     wanted += [
         f"variables.{name}"

@@ -160,7 +160,9 @@ class Answer:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """Return what a notebook shows: the answer with pictures, and folded its plan and code; as text, the words."""
-        plain = "\n".join(part for part in (self.message.rstrip(), *(str(one.path) for one in self.artifacts)) if part)
+        plain = "\n".join(
+            part for part in (self.message.rstrip(), *(str(artifact.path) for artifact in self.artifacts)) if part
+        )
         return {
             "text/plain": visible(plain or "(The answer is empty.)"),
             "text/html": answer_html(self.round, self.message, self.artifacts, self.sources, self.note),
@@ -181,8 +183,8 @@ class ArtifactIndex:
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._saved: dict[Path, Artifact] = {}
-        for one in events:
-            self(one)
+        for event in events:
+            self(event)
 
     def __call__(self, event: Event) -> None:
         """Take note of a file."""
@@ -196,7 +198,7 @@ class ArtifactIndex:
             folder: The session's.
             rounds: The session's.
         """
-        said = {one.path: one for here in rounds for one in _artifacts(here)}
+        said = {artifact.path: artifact for here in rounds for artifact in _artifacts(here)}
         saved = {path: one for path, one in self._saved.items() if path in said or os.path.lexists(path)}
         return tuple(one for path, one in {**saved, **said}.items() if path.is_relative_to(folder))
 

@@ -82,7 +82,9 @@ def save_files(artifacts: Iterable[Artifact], folder: Path, *, limit_mb: int = K
     refuse_private(folder)
     with open_or_make_folder(folder) as target:
         room = _Room(limit_mb)
-        return [_saved(path, target, room, path.name) for path in dict.fromkeys(one.path for one in artifacts)]
+        return [
+            _saved(path, target, room, path.name) for path in dict.fromkeys(artifact.path for artifact in artifacts)
+        ]
 
 
 def _place_of(path: Path, writable: Iterable[Path]) -> Path:
@@ -219,13 +221,13 @@ class AnswerFiles:
         artifacts = list(artifacts)
         everything = self.granted or self._out is not None
         places: dict[Path, str] = {}
-        for one, always in [*((one, everything) for one in artifacts), *((one, False) for one in earlier)]:
+        for one, always in [*((artifact, everything) for artifact in artifacts), *((one, False) for one in earlier)]:
             place = _place_in(text, one.path, self.folder)
             if one.path not in places and (place or always or one.path in self._done):
                 places[one.path] = place if place and self._out is None else self._earlier_place(one.path)
         stamps = {path: _stamp(path) for path in places}
         fresh = {path: place for path, place in places.items() if self._is_fresh(path, place, stamps[path])}
-        others = {one.path.name: one.path for one in artifacts if one.path not in places}
+        others = {artifact.path.name: artifact.path for artifact in artifacts if artifact.path not in places}
         others = {name: path for name, path in others.items() if not is_data_or_document(name)}
         why = f"only data, pictures and documents are copied to {self.folder}, and none that may hold macros"
         named = sorted(mentioned(others, text))

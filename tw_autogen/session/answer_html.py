@@ -97,10 +97,10 @@ def sources_html(sources: Sequence[NumberSource]) -> str:
         return ""
     head = f"Sources of {len(sources)} number{'s' * (len(sources) != 1)}"
     for kind, words in ("not found", "not found in any output"), ("possible", "only possibly computed"):
-        if numbers := [one.number for one in sources if one.kind == kind]:
+        if numbers := [source.number for source in sources if source.kind == kind]:
             shown = ", ".join(numbers[:_MOST_MISSING]) + (", …" if len(numbers) > _MOST_MISSING else "")
             head += f"; {words}: {shown}"
-    items = "".join(f"<li>{_escaped(str(one))}</li>" for one in sources[:_MOST_SOURCES])
+    items = "".join(f"<li>{_escaped(str(source))}</li>" for source in sources[:_MOST_SOURCES])
     return folded_html(head, f"<ul>{items}</ul>")
 
 
@@ -160,17 +160,17 @@ def _shown(artifacts: Iterable[Artifact]) -> tuple[dict[str, str], list[str]]:
     """Return pictures as HTML by path, and the other files as items of a list."""
     pictures: dict[str, str] = {}
     files, reader = [], PictureReader()
-    for one in artifacts:
+    for artifact in artifacts:
         problem = ""
-        if is_picture(one.path):
+        if is_picture(artifact.path):
             try:
-                mime, content = reader.read(one.path)
+                mime, content = reader.read(artifact.path)
             except (OSError, UnsafeSvgError) as error:
                 problem = f"not shown: {getattr(error, 'strerror', None) or error}"
             else:
-                pictures[one.path.as_posix()] = _picture(one.path, mime, content)
+                pictures[artifact.path.as_posix()] = _picture(artifact.path, mime, content)
                 continue
-        files.append(_file(one, problem))
+        files.append(_file(artifact, problem))
     return pictures, files
 
 
@@ -180,10 +180,10 @@ def _picture(path: Path, mime: str, content: bytes) -> str:
     return f'<div><img src="{source}" alt="{name}" title="{name}" style="max-width:100%;background:white"></div>'
 
 
-def _file(one: Artifact, problem: str) -> str:
-    preview = problem or next(iter(one.preview.strip().splitlines()), "")
+def _file(artifact: Artifact, problem: str) -> str:
+    preview = problem or next(iter(artifact.preview.strip().splitlines()), "")
     said = f": {_escaped(preview)}" if preview else ""
-    return f'<li><code title="{_escaped(str(one.path))}">{_escaped(one.path.name)}</code>{said}</li>'
+    return f'<li><code title="{_escaped(str(artifact.path))}">{_escaped(artifact.path.name)}</code>{said}</li>'
 
 
 def _escaped(text: str) -> str:

@@ -515,7 +515,7 @@ def _refuse_roleless(read: Settings, configs: Sequence[RoleConfig]) -> None:
         for config in configs
         if isinstance(config.role, str | Path | type) and not known(config.role)
     ]
-    shipped = [one.name for one in shipped_folder("roles").iterdir()]
+    shipped = [path.name for path in shipped_folder("roles").iterdir()]
     for name in read.configured_roles:
         if name not in (*here, *shipped):
             key, (_, setting) = f"role.{name}", next(iter(read.of_role(name, ()).items()))

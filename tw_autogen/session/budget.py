@@ -156,7 +156,7 @@ class RoundBudget:
         Args:
             here: The round; of what ran in an earlier process its posts say it.
         """
-        results = (one.content(AttachmentType.execution_result) for one in reversed(code_cells(here)))
+        results = (cell.content(AttachmentType.execution_result) for cell in reversed(code_cells(here)))
         result = self._found or next(filter(str.strip, results), "").strip()
         return f"Found until then: {shortened(result, _FOUND_CHARS)}" if result else "Nothing was found until then."
 
@@ -247,11 +247,11 @@ class RoundBudget:
             calls = f"{spent.calls} model call{'s' * (spent.calls != 1)}"
             return f"{calls}{beside}{none}; `session.{key}calls` is {most.calls}"
         side = f" with {len(others) + 1} calls side by side,"
-        tokens = sum(one.tokens for one in (*others, mine)) if others else 0.0
+        tokens = sum(other.tokens for other in (*others, mine)) if others else 0.0
         if most.tokens and _passes(spent.tokens, tokens, most.tokens):
             more = f", about {spent.tokens + tokens:.0f}{side}" * bool(others)
             return f"{spent.tokens} tokens{more}{none}; `session.{key}tokens` is {most.tokens}"
-        dollars = sum(one.dollars for one in (*others, mine)) if others else 0.0
+        dollars = sum(other.dollars for other in (*others, mine)) if others else 0.0
         if most.dollars and _passes(spent.dollars, dollars, most.dollars):
             least = "at least " * (self.usage.dollars is None)
             more = f", about {spent.dollars + dollars:.4f}{side}" * bool(others)

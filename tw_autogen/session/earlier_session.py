@@ -88,8 +88,8 @@ class EarlierSession:
                 "would be read by the model, its variables by a kernel. `sessions show` and `sessions export` only "
                 "read it; --trust (in Python trust=True) resumes it"
             )
-        opened_as = next((one for one in reversed(events) if isinstance(one, SessionOpened)), None)
-        last = next((one for one in reversed(events) if isinstance(one, CellRan)), None)
+        opened_as = next((event for event in reversed(events) if isinstance(event, SessionOpened)), None)
+        last = next((event for event in reversed(events) if isinstance(event, CellRan)), None)
         return cls(
             folder.name,
             folder,
@@ -175,7 +175,7 @@ def _without_artifacts(post: Post, files: Path) -> Post:
     if found is None:
         return post
     own = [one for one in found.extra or () if _is_in(one["path"], files)]
-    kept = (replace(found, extra=own) if one is found else one for one in post.attachments)
+    kept = (replace(found, extra=own) if attachment is found else attachment for attachment in post.attachments)
     return replace(post, attachments=tuple(kept))
 
 

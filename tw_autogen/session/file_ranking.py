@@ -54,15 +54,15 @@ def rank_files(request: str, files: Sequence[FileTerms]) -> Ranked:
         request: The user's words.
         files: Of one folder.
     """
-    fields = [(f"{split_to_words(one.name)} {split_to_words(one.names)}", one.heads, one.values) for one in files]
+    fields = [(f"{split_to_words(file.name)} {split_to_words(file.names)}", file.heads, file.values) for file in files]
     scores = dict(LexicalRanker().rank_fields(request, fields, _WEIGHTS))
     years = years_of(request)
     for year in years:
-        covering = [at for at, one in enumerate(files) if any(first <= year <= last for first, last in one.years)]
+        covering = [at for at, file in enumerate(files) if any(first <= year <= last for first, last in file.years)]
         for at in covering:
             scores[at] = scores.get(at, 0.0) + _YEAR_WEIGHT * _rarity(len(covering), len(files)) / len(years) ** 0.5
     if not years and _ASKS_FOR_YEARS.search(request):
-        spans = {at: max((last - first for first, last in one.years), default=0) for at, one in enumerate(files)}
+        spans = {at: max((last - first for first, last in file.years), default=0) for at, file in enumerate(files)}
         long = {at: min(1.0, span / _LONG_SPAN) for at, span in spans.items() if span}
         for at, share in long.items():
             scores[at] = scores.get(at, 0.0) + _YEAR_WEIGHT * share * _rarity(len(long), len(files))
@@ -81,9 +81,9 @@ def years_of(text: str) -> list[int]:
         ([1999, 2003, 2004, 2005, 2006], [2019, 2020, 2021], [])
     """
     found: set[int] = set()
-    for one in _SPAN.finditer(text):
-        first = int(one[1])
-        last = int(one[2] if len(one[2]) == 4 else one[1][:2] + one[2]) if one[2] else first
+    for match in _SPAN.finditer(text):
+        first = int(match[1])
+        last = int(match[2] if len(match[2]) == 4 else match[1][:2] + match[2]) if match[2] else first
         found.update(range(first, last + 1) if first <= last <= first + _MOST_YEARS else {first, last})
     return sorted(found)
 
@@ -96,8 +96,8 @@ def split_to_words(name: str) -> str:
         ('raw birth Rates 2003 csv', 'CSV Größe')
     """
     parts: list[str] = []
-    for one in _PARTS.findall(unicodedata.normalize("NFC", name)):
-        upper = (at for at in range(1, len(one)) if one[at].isupper())
-        begin = [at for at in upper if one[at - 1].islower() or one[at + 1 : at + 2].islower()]
-        parts += (one[first:last] for first, last in itertools.pairwise([0, *begin, len(one)]))
+    for match in _PARTS.findall(unicodedata.normalize("NFC", name)):
+        upper = (at for at in range(1, len(match)) if match[at].isupper())
+        begin = [at for at in upper if match[at - 1].islower() or match[at + 1 : at + 2].islower()]
+        parts += (match[first:last] for first, last in itertools.pairwise([0, *begin, len(match)]))
     return " ".join(parts)

@@ -120,7 +120,7 @@ def markdown_cells(markdown: str) -> list[str]:
             pieces += [fenced(code, language if language in _LANGUAGES else "")]
             begin = token.map[1]
     pieces += ["\n".join(lines[begin:])]
-    return [one.strip("\n") for one in pieces if one.strip()]
+    return [piece.strip("\n") for piece in pieces if piece.strip()]
 
 
 def _code_as_written(content: str, lines: Sequence[str], as_written: Sequence[str]) -> str:

@@ -88,8 +88,8 @@ def start_mcp_servers(
     said = read.trust is Trust.full and read.files is None  # a yes is for what was shown: none of their modules was
     said = said and distrusted is None and start.resolve() == current_folder()  # and says nothing of another folder
     if not from_folder and not said:
-        servers = tuple(_without_programs_of_here(_with_safe_search_paths(one), undo) for one in servers)
-    servers = tuple(_started_in(one, start) for one in servers)
+        servers = tuple(_without_programs_of_here(_with_safe_search_paths(server), undo) for server in servers)
+    servers = tuple(_started_in(server, start) for server in servers)
     compare = None
     if from_folder:
         files, what = functools.partial(server_files, servers, start), f"{servers[0].origin}: MCP servers"
@@ -97,7 +97,7 @@ def start_mcp_servers(
         compare()
         caches = _own_caches(logs, start)
         safe = {"PATH": executable_search_path(), "PYTHONPYCACHEPREFIX": str(caches)}
-        servers = tuple(replace(one, env={**safe, **one.env}) for one in servers)
+        servers = tuple(replace(server, env={**safe, **server.env}) for server in servers)
     started = plugin.mcp.McpServers(  # most sessions have no servers, and import none of it
         servers,
         folder=logs,

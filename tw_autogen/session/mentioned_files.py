@@ -96,7 +96,7 @@ class MentionedFileCopier:
         wanted = [name for name in there if name not in known]
         sources = {name: source for name in wanted if (source := self._source(name))}
         wanted = [name for name in wanted if str(sources.get(name)) not in paths]
-        different = [one for one in dict.fromkeys(sources.values()) if str(one) not in paths]
+        different = [fromkey for fromkey in dict.fromkeys(sources.values()) if str(fromkey) not in paths]
         held = [*((path.name, path) for path in given.values()), *given.items()]
         taken = {**self._copies, **{name: _copy_of(os.path.abspath(path)) for name, path in held}}
         working = dict(zip(different, working_names(different, taken), strict=True))
@@ -241,7 +241,7 @@ class MentionedFileCopier:
             plain = name.casefold()
             close = difflib.get_close_matches(plain, folded, n=3, cutoff=0.6)
             longer = (one for one in folded if one.endswith(f" {plain}"))
-            near = [folded[one] for one in dict.fromkeys([*close, *longer])][:3]
+            near = [folded[fromkey] for fromkey in dict.fromkeys([*close, *longer])][:3]
             words.append(f"{name} (similar: {', '.join(near)})" if near else name)
         return f"Not in the User's folder {self._users}: {', '.join(words)}."
 
@@ -275,7 +275,7 @@ def _longer_names(name: str, request: str) -> Iterator[str]:
     """Yield what may be names with blanks that end with a name in a request, the longest first."""
     for found in itertools.islice(re.finditer(re.escape(name), request), _MOST_NAMED):
         words = request[max(0, found.start() - _NAME_CHARS) : found.start()].rpartition("\n")[2]
-        starts = [0, *(at + 1 for at, one in enumerate(words) if one == " ")]
+        starts = [0, *(at + 1 for at, word in enumerate(words) if word == " ")]
         yield from (f"{words[at:]}{name}".lstrip("@\"'`") for at in starts if words[at:].strip())
 
 
@@ -295,7 +295,7 @@ def files_not_made(missing: Sequence[str], answer: Answer, landing: AnswerFiles 
     """
     if answer.stop != "Completed":
         return []
-    made = {one.path.name for one in answer.artifacts}
+    made = {artifact.path.name for artifact in answer.artifacts}
     left = [name for name in missing if PurePath(name).name not in made]
     folder = landing.folder if landing else None
     left = [name for name in left if folder is None or not os.path.lexists(folder / name)]

@@ -21,7 +21,7 @@ def names_stored(tree: ast.AST) -> set[str]:
     Args:
         tree: Of the code.
     """
-    return {name for one in ast.walk(tree) for name in _stored_by(one)}
+    return {name for node in ast.walk(tree) for name in _stored_by(node)}
 
 
 def variables_made(statements: Iterable[ast.stmt]) -> set[str]:
@@ -31,16 +31,18 @@ def variables_made(statements: Iterable[ast.stmt]) -> set[str]:
         statements: One after the other.
     """
     found: set[str] = set()
-    for one in statements:
-        if isinstance(one, ast.Assign):
-            found |= {name for target in one.targets for name in names_stored(target)}
-        elif isinstance(one, ast.AnnAssign) and one.value is not None:
-            found |= names_stored(one.target)
-        elif isinstance(one, ast.With | ast.AsyncWith):
-            found |= {name for item in one.items if item.optional_vars for name in names_stored(item.optional_vars)}
-            found |= variables_made(one.body)
+    for statement in statements:
+        if isinstance(statement, ast.Assign):
+            found |= {name for target in statement.targets for name in names_stored(target)}
+        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            found |= names_stored(statement.target)
+        elif isinstance(statement, ast.With | ast.AsyncWith):
+            found |= {
+                name for item in statement.items if item.optional_vars for name in names_stored(item.optional_vars)
+            }
+            found |= variables_made(statement.body)
         else:  # a function, a class, an import
-            found.update(_stored_by(one))
+            found.update(_stored_by(statement))
     return found
 
 
@@ -52,13 +54,13 @@ def free_variables(statements: Iterable[ast.stmt]) -> set[str]:
     """
     found: set[str] = set()
     before: set[str] = set()
-    for one in statements:
+    for statement in statements:
         here: set[str] = set()
-        for node in _in_order(one):
+        for node in _in_order(statement):
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store) and node.id not in here:
                 found |= {node.id} - before
             here.update(_stored_by(node))
-        before |= variables_made([one])
+        before |= variables_made([statement])
     return found
 
 
@@ -81,7 +83,7 @@ def acts_outside(statements: Iterable[ast.stmt]) -> bool:
     Args:
         statements: One after the other.
     """
-    calls = (node.func for one in statements for node in ast.walk(one) if isinstance(node, ast.Call))
+    calls = (node.func for statement in statements for node in ast.walk(statement) if isinstance(node, ast.Call))
     return any(isinstance(function, ast.Attribute) and _ACTS.match(function.attr) for function in calls)
 
 
@@ -94,11 +96,11 @@ def variables_changed(statements: Iterable[ast.stmt], modules: set[str], functio
         functions: Names of functions that the code defines: each may change what it is given.
     """
     found: set[str] = set()
-    for one in statements:
-        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
-            found.add(one.name)
+    for statement in statements:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(statement.name)
             continue
-        for node in ast.walk(one):
+        for node in ast.walk(statement):
             found.update(_stored_by(node))
             if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
                 found.add(_root(node))
@@ -123,11 +125,11 @@ def _changed_by_call(call: ast.Call, *, alone: bool) -> set[str]:
     acts = alone and not _SHOWS.match(name)
     found: set[str] = set()
     if isinstance(function, ast.Attribute):
-        in_place = any(one.arg == "inplace" for one in call.keywords)
+        in_place = any(keyword.arg == "inplace" for keyword in call.keywords)
         if acts or in_place or _CHANGES_OWNER.match(name):
             found.add(_root(function))
     if (acts and isinstance(function, ast.Name)) or _CHANGES_ARGUMENT.match(name):
-        found |= {_root(one) for one in call.args}
+        found |= {_root(arg) for arg in call.args}
     return found
 
 

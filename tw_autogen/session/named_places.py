@@ -76,7 +76,9 @@ def _entries_below(place: Path) -> Iterator[os.DirEntry[str]]:
         with contextlib.suppress(OSError), os.scandir(left.pop()) as found:
             entries = sorted(found, key=lambda one: one.name)
         yield from entries
-        left += [one.path for one in reversed(entries) if not one.is_symlink() and one.is_dir(follow_symlinks=False)]
+        left += [
+            entry.path for entry in reversed(entries) if not entry.is_symlink() and entry.is_dir(follow_symlinks=False)
+        ]
 
 
 class NamedPlaces:
@@ -208,8 +210,8 @@ class NamedPlaces:
         program, home = python.parent, python.parent.parent
         settings = (home / "pyvenv.cfg", program / "pyvenv.cfg")
         self._files.update((*settings, *_matching(program, "*._pth")))
-        made = {python.resolve().parent, *(base for one in settings for base in _made_with(one))}
-        self._add_library(home, whole=lies_in(home, folder) and not any(one.is_file() for one in settings))
+        made = {python.resolve().parent, *(base for setting in settings for base in _made_with(setting))}
+        self._add_library(home, whole=lies_in(home, folder) and not any(setting.is_file() for setting in settings))
         for base in made:
             if base.resolve() != program.resolve() and lies_in(base.parent, folder):
                 self._add_library(base.parent, whole=True)
@@ -219,14 +221,14 @@ class NamedPlaces:
         start = ("*.pth", "sitecustomize*", "usercustomize*", "__pycache__/*customize.*")
         patterns = [f"{place}/{one}" for place in ("lib*/python*/*-packages", "Lib/site-packages") for one in start]
         patterns += ["lib*/python*.zip", *(f"lib*/python*/{one}" for one in start[1:])]
-        for path in [path for one in patterns for path in _matching(home, one)]:
+        for path in [path for pattern in patterns for path in _matching(home, pattern)]:
             self._add_found(path)
         if not whole:
             return
         self._files.update(path for one in ("lib*/libpython*", "bin/pybuilddir.txt") for path in _matching(home, one))
         found = sorted(_matching(home, "lib*/python*"), reverse=True)
         libraries = {path.resolve(): path for path in found if path.is_dir()}
-        for path in [one / name for one in libraries.values() for name in _names_in(one)]:
+        for path in [library / name for library in libraries.values() for name in _names_in(library)]:
             if not path.name.endswith("-packages"):
                 self._add_found(path)
 
@@ -409,7 +411,7 @@ def _is_of_process(path: Path) -> bool:
     links: list[str] = []
     with contextlib.suppress(OSError, ValueError):  # nobody opens it
         links = list(walk_links(path).links)
-    return any(_OF_PROCESS.match(os.path.normpath(one)) for one in (os.path.abspath(path), *links))
+    return any(_OF_PROCESS.match(os.path.normpath(link)) for link in (os.path.abspath(path), *links))
 
 
 def lies_in(path: Path, folder: Path) -> bool:

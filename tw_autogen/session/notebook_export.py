@@ -155,7 +155,7 @@ class _Notebook:
             f"**Not run to its end:**\n\n{fenced(node.source, 'python')}",
             *([fenced(output.rstrip("\n"))] if output else []),
         ]
-        at = next(at for at, one in enumerate(self._cells) if one is node)
+        at = next(at for at, cell in enumerate(self._cells) if cell is node)
         self._cells[at] = nbformat.v4.new_markdown_cell("\n\n".join(words), metadata={"tags": [tag]}, id=node.id)
 
     @singledispatchmethod
@@ -169,7 +169,7 @@ class _Notebook:
             self._plugins.update(dict.fromkeys(event.plugins))
             return
         plugins = f", with {', '.join(event.plugins)}" if event.plugins else ""
-        where = ", ".join(one for one in event.kernel.split(", ") if one != _NOT_STARTED)
+        where = ", ".join(part for part in event.kernel.split(", ") if part != _NOT_STARTED)
         self._say("# ", f"{event.session_id}\n\nThe code ran in: {where}{plugins}.")
         self._plugins = dict.fromkeys(event.plugins)
         self._place_of_plugins = len(self._cells)
@@ -259,7 +259,9 @@ class _Notebook:
     def _outputs(self, event: CellRan) -> list[nbformat.NotebookNode]:
         streams = {"stdout": event.stdout, "stderr": event.stderr}
         outputs = [nbformat.v4.new_output("stream", name=name, text=text) for name, text in streams.items() if text]
-        outputs += [nbformat.v4.new_output("display_data", data=self._picture(one)) for one in event.artifacts]
+        outputs += [
+            nbformat.v4.new_output("display_data", data=self._picture(artifact)) for artifact in event.artifacts
+        ]
         if event.result is not None:
             outputs.append(
                 nbformat.v4.new_output(

@@ -168,7 +168,9 @@ class Program:
         request = ""
         for code, tree, asked, ran in cells:
             source = replaced(code, found.places(tree, code))
-            charts = "savefig" in code or any(str(one.get("path", "")).endswith(".png") for one in ran.artifacts)
+            charts = "savefig" in code or any(
+                str(artifact.get("path", "")).endswith(".png") for artifact in ran.artifacts
+            )
             made.cells.append(ProgramCell(source, asked if asked != request else "", ran if ran.ok else None, charts))
             request = asked
         made.parameters = list(found.known.values())
@@ -194,13 +196,15 @@ class Program:
         Args:
             name: Of its file, for its help.
         """
-        paths = [one for one in self.parameters if isinstance(one.value, str)]
+        paths = [parameter for parameter in self.parameters if isinstance(parameter.value, str)]
         asked = dict.fromkeys(one.request for one in self.cells if one.request)
         about = _in_docstring(shortened(" / ".join(" ".join(one.split()) for one in asked), _ABOUT_CHARS))
-        usage = "".join(f" [{one.name}]" for one in paths)
-        usage += "".join(f" [--{one.option} N]" for one in self.parameters if not isinstance(one.value, str))
-        names = ", ".join(one.name for one in self.parameters)
-        values = ", ".join(f"arguments.{one.name}" for one in self.parameters)
+        usage = "".join(f" [{path.name}]" for path in paths)
+        usage += "".join(
+            f" [--{parameter.option} N]" for parameter in self.parameters if not isinstance(parameter.value, str)
+        )
+        names = ", ".join(parameter.name for parameter in self.parameters)
+        values = ", ".join(f"arguments.{parameter.name}" for parameter in self.parameters)
         missing = ", ".join(self.missing)
         features: set[str] = set()
         taken = {*self.plugins, *(name for one in self.cells for name in names_stored(parse(one.source)))}
@@ -319,9 +323,9 @@ def _with_needed(read: _Reader) -> tuple[list[_Kept], set[str], list[str]]:
     """
     kept: list[_Kept] = []
     unsure: list[str] = []
-    imports = [one for _, tree, _, _ in read.cells for one in ast.walk(tree) if isinstance(one, _IMPORTS)]
+    imports = [node for _, tree, _, _ in read.cells for node in ast.walk(tree) if isinstance(node, _IMPORTS)]
     modules = {name for one in imports for name in names_stored(one)}
-    functions = {one.name for _, tree, _, _ in read.cells for one in ast.walk(tree) if isinstance(one, _DEFINITIONS)}
+    functions = {node.name for _, tree, _, _ in read.cells for node in ast.walk(tree) if isinstance(node, _DEFINITIONS)}
     called = {name for _, tree, _, _ in read.cells for name in free_variables_of_functions(tree)}
     needed = set(called)
     for code, tree, asked, ran in reversed(read.cells):
@@ -382,7 +386,7 @@ def _requests_without_code(read: _Reader, kept: Sequence[_Kept]) -> list[str]:
 
 
 def _names(tree: ast.AST) -> set[str]:
-    return {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 @dataclass(frozen=True)
@@ -453,15 +457,15 @@ def _checks(paths: Sequence[Parameter]) -> str:
     """Return code that ends the program where a file or folder is not there."""
     checks = ""
     for word, kind in ("file", "file"), ("folder", "dir"):
-        if names := "".join(f"{one.name}, " for one in paths if one.is_folder == (word == "folder")):
+        if names := "".join(f"{path.name}, " for path in paths if path.is_folder == (word == "folder")):
             checks += _CHECK.format(names=names.rstrip(", "), kind=kind, word=word)
     return checks
 
 
-def _argument(one: Parameter) -> str:
-    about = one.about[:100].replace("%", "%%") + " (default: %(default)s)"
-    if isinstance(one.value, str):
-        return f"parser.add_argument({one.name!r}, nargs='?', default={one.value!r}, help={about!r})\n"
-    kind = type(one.value).__name__
-    given = f"dest={one.name!r}, type={kind}, default={one.value!r}, help={about!r}"
-    return f"parser.add_argument('--{one.option}', {given})\n"
+def _argument(parameter: Parameter) -> str:
+    about = parameter.about[:100].replace("%", "%%") + " (default: %(default)s)"
+    if isinstance(parameter.value, str):
+        return f"parser.add_argument({parameter.name!r}, nargs='?', default={parameter.value!r}, help={about!r})\n"
+    kind = type(parameter.value).__name__
+    given = f"dest={parameter.name!r}, type={kind}, default={parameter.value!r}, help={about!r}"
+    return f"parser.add_argument('--{parameter.option}', {given})\n"

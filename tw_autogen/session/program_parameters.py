@@ -102,8 +102,8 @@ class ParameterFinder:
         self.known: dict[tuple[str | int | float, str], Parameter] = {}
         self.uses: dict[float, set[str]] = {}
         self._all_uses = uses or {}
-        self._files = {spelt: one for one in reversed(files) for spelt in (f"./{one}", one)}
-        self._names = {PurePath(one).name: one for one in reversed(files)}
+        self._files = {spelt: file for file in reversed(files) for spelt in (f"./{file}", file)}
+        self._names = {PurePath(file).name: file for file in reversed(files)}
         self._folder = folder
         self._lines: list[bytes] = []
         self._numbered: dict[str, int] = {}
@@ -113,10 +113,10 @@ class ParameterFinder:
             words, question = request, " ".join(request.split())
             for name in files[:_MOST_FILES]:
                 words = words.replace(PurePath(name).name, " ")
-            for one in _NUMBER.finditer(words):
-                value = float(one[1])
-                near = _word_near(words, one.start(), one.end())
-                for number in (value, value / 100) if one[2] else (value,):
+            for match in _NUMBER.finditer(words):
+                value = float(match[1])
+                near = _word_near(words, match.start(), match.end())
+                for number in (value, value / 100) if match[2] else (value,):
                     before, asked = self._numbers.setdefault(number, (near, question))
                     if before.lower() != near.lower():  # `12 months over 12 %`: code may mean either
                         self._numbers[number] = "", asked
@@ -182,11 +182,11 @@ class ParameterFinder:
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         self._visit(node.func, "", False, found, use=_VALUE)
         reads, lists = bool(_READERS.match(called)), _lists(node.func, called)
-        for at, one in enumerate(node.args, 1):
+        for at, arg in enumerate(node.args, 1):
             if _QUERIES.match(called) and isinstance(node.func, ast.Attribute):
-                found += self._in_query(one)
+                found += self._in_query(arg)
             use = "" if called in _NO_COUNTS else f"{called or _VALUE}_{at}" if at > 1 else called or _VALUE
-            self._visit(one, "", reads, found, use=use, lists=lists)
+            self._visit(arg, "", reads, found, use=use, lists=lists)
         for pair in node.keywords:
             if self._is_asked_for(pair):
                 self._visit(pair.value, pair.arg or "", reads, found, use=pair.arg or _VALUE, lists=lists)
@@ -250,7 +250,7 @@ class ParameterFinder:
             name = self._folder_parameter(split[0])
             parts = [ast.FormattedValue(ast.Name(name, ast.Load()), -1), ast.Constant(left)]
             made = f"{{{name}}}{rest}"
-        meant = [one for one in parts if not isinstance(one, ast.Constant) or one.value]
+        meant = [part for part in parts if not isinstance(part, ast.Constant) or part.value]
         return begin[0] + made if _is_joined(begin[0] + made, [*meant, *node.values[1:]]) else ""
 
     def _between_braces(self, code: str) -> str:
@@ -280,15 +280,15 @@ class ParameterFinder:
         except (SyntaxError, ValueError, RecursionError):  # such as a name between backticks
             return []
         numbers = {one.name for one in self.known.values() if not isinstance(one.value, str)}
-        places = [(*one[:4], f"@{one[4]}") for one in places if one[4] in numbers]
+        places = [(*place[:4], f"@{place[4]}") for place in places if place[4] in numbers]
         made = replaced(f"({node.value}\n)", places)[1:-2]
         return [(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset or 0, repr(made))] if places else []
 
     def _source_of(self, node: ast.expr) -> str:
         last = node.end_lineno or node.lineno
         lines = self._lines[node.lineno - 1 : last]
-        lines[-1:] = [one[: node.end_col_offset] for one in lines[-1:]]
-        lines[:1] = [one[node.col_offset :] for one in lines[:1]]
+        lines[-1:] = [line[: node.end_col_offset] for line in lines[-1:]]
+        lines[:1] = [line[node.col_offset :] for line in lines[:1]]
         return b"\n".join(lines).decode()
 
     def _split(self, path: str, lists: bool) -> tuple[str, str] | None:
@@ -354,12 +354,12 @@ def _parts(node: ast.AST, use: str) -> Iterator[tuple[ast.AST, str]]:
     elif isinstance(node, ast.Slice):
         others = "" if node.lower and node.upper or node.step else "first" if node.upper else "from"
     elif isinstance(node, ast.Dict):
-        uses = {id(one): _text_of(key) or _VALUE for key, one in zip(node.keys, node.values, strict=True)}
+        uses = {id(value): _text_of(key) or _VALUE for key, value in zip(node.keys, node.values, strict=True)}
         uses |= {id(key): "" for key in node.keys}
     elif isinstance(node, ast.arguments):
         named = [*node.posonlyargs, *node.args][::-1]
-        uses = {id(one): inner.arg for inner, one in zip(named, node.defaults[::-1], strict=False)}
-        uses |= {id(one): inner.arg for inner, one in zip(node.kwonlyargs, node.kw_defaults, strict=True)}
+        uses = {id(default): inner.arg for inner, default in zip(named, node.defaults[::-1], strict=False)}
+        uses |= {id(default): inner.arg for inner, default in zip(node.kwonlyargs, node.kw_defaults, strict=True)}
     elif isinstance(node, ast.Compare):
         others = next(filter(None, map(_text_of, (node.left, *node.comparators))), "limit")
     elif isinstance(node, ast.BinOp):

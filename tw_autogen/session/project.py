@@ -193,9 +193,9 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
                 examples.append(path)
         except ConversationFormatError as error:
             left_out.append(str(error))
-    for one in EXAMPLES:
-        if (brings_code or not step_out_of(folder, one)) and len(_names(folder / one)) > _MOST_LISTED:
-            left_out.append(f"{folder / one}: more than {_MOST_LISTED} files, of which none is used as an example")
+    for example in EXAMPLES:
+        if (brings_code or not step_out_of(folder, example)) and len(_names(folder / example)) > _MOST_LISTED:
+            left_out.append(f"{folder / example}: more than {_MOST_LISTED} files, of which none is used as an example")
     if not brings_code and (more := len(example_files(folder, inside=True)) - len(own_examples(folder))):
         words = f"at most {MOST_EXAMPLES}, of {MOST_EXAMPLE_BYTES // 1000} kB together, count until it is trusted"
         left_out.append(f"{folder}: {more} examples: {words}")
@@ -325,7 +325,7 @@ def example_files(folder: Path, *, inside: bool = False) -> list[Path]:
         folder: Of the project.
         inside: Leave out a folder that is a link out of the project; what lies there is not looked at.
     """
-    places = [one for one in EXAMPLES if not inside or not step_out_of(folder, one)]
+    places = [example for example in EXAMPLES if not inside or not step_out_of(folder, example)]
     return [path for place in places for path in _listed(folder / place)]
 
 

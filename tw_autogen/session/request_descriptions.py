@@ -211,7 +211,7 @@ class RequestDescriptions:
 
     def _relevant(self, text: str, folder: str, files: Sequence[FileTerms], limit: int, *, seconds: float) -> str:
         """Describe the files of a folder that have to do with a request, and that no earlier one has described."""
-        count = {one.name: one.count for one in files}
+        count = {file.name: file.count for file in files}
         scored = rank_files(text, files)
         told = self.told.folder or {name: "" for name in count if self._was_described(os.path.join(folder, name))}
         first = [files[at].name for at, _ in scored]
@@ -423,13 +423,13 @@ def _columns_and_call(described: Mapping[str, Any], count: int) -> str:
     """
     name = described["name"]
     said = [kernel_face.Describer.line_begun(line, _BRIEF_COLUMN_CHARS) for _, line in _column_lines(described)]
-    names = [repr(one) for one in described["columns"]]
+    names = [repr(column) for column in described["columns"]]
     columns = next((text for text in map("; ".join, (said, names)) if text and len(text) <= _BRIEF_CHARS), "")
     columns = columns or shortened(", ".join(names), _BRIEF_CHARS)
     if tables := [shortened(line, _BRIEF_TABLE_CHARS) for line in described["lines"] if _TABLE.match(line)]:
         return mask_named(shortened(f": {'; '.join(tables)}; columns {columns}", 2 * _BRIEF_CHARS))
-    calls = [_ROWS_OF_ONE.sub(_ROWS_OF_EACH, one) if count > 1 else one for one in _calls(described)]
-    calls = [one.replace(repr(name), "…", 1) for one in calls if len(one) <= _BRIEF_CHARS + len(name)][:1]
+    calls = [_ROWS_OF_ONE.sub(_ROWS_OF_EACH, call) if count > 1 else call for call in _calls(described)]
+    calls = [call.replace(repr(name), "…", 1) for call in calls if len(call) <= _BRIEF_CHARS + len(name)][:1]
     empty = [f"{found[0]} not counted" for line in described["lines"] if (found := _EMPTY_ROWS.match(line))]
     return mask_named("".join([f": {columns}" * bool(columns), *(f"; {one}" for one in [*empty, *calls])]))
 

@@ -77,11 +77,17 @@ def _refuse_other_than_text(text: Any) -> None:
 
 
 def _check_images(images: Sequence[str]) -> None:
-    if isinstance(images, str) or not isinstance(images, Sequence) or not all(isinstance(one, str) for one in images):
+    if (
+        isinstance(images, str)
+        or not isinstance(images, Sequence)
+        or not all(isinstance(image, str) for image in images)
+    ):
         raise ConfigError(f"images: expected a list of URLs, got {reprlib.repr(images)}")
-    for one in images:
-        if not is_image_url(one):
-            raise ConfigError(f"images: {reprlib.repr(one)} is no URL of an image: `data:image/…;base64,…` or `https:`")
+    for image in images:
+        if not is_image_url(image):
+            raise ConfigError(
+                f"images: {reprlib.repr(image)} is no URL of an image: `data:image/…;base64,…` or `https:`"
+            )
 
 
 def checked_inputs(
@@ -162,7 +168,7 @@ def _name_below(path: Path, distrusted: SafeFolder) -> str | None:
 
 def _leads_over_link_in(path: Path, folder: Path) -> bool:
     """Return whether a link on a path's way lies in a folder; a link of the user's may lead to one there."""
-    return any(Path(one).parent.is_relative_to(folder) for one in walk_links(path).links)
+    return any(Path(link).parent.is_relative_to(folder) for link in walk_links(path).links)
 
 
 def _no_file(path: Path) -> str:
@@ -347,13 +353,13 @@ def _place_of_code(path: Path) -> tuple[Path | None, Path]:
     """
     found, links, _ = walk_links(path)
     target = Path(found)
-    ways = filter(is_code_folder, (one for link in links for one in reversed(Path(link).parents)))
-    left = next((one for one in ways if not target.is_relative_to(one)), None)
+    ways = filter(is_code_folder, (parent for link in links for parent in reversed(Path(link).parents)))
+    left = next((way for way in ways if not target.is_relative_to(way)), None)
     if left is not None:
         return left, target
-    for one in reversed(Path(os.path.abspath(path)).parents):
-        if is_code_folder(one):
-            return one, path
+    for parent in reversed(Path(os.path.abspath(path)).parents):
+        if is_code_folder(parent):
+            return parent, path
     return next(filter(is_code_folder, reversed(target.parents)), None), target
 
 
@@ -461,7 +467,7 @@ class SessionInputs(Closing):
         finally:
             if self._copies != known:
                 write_copies(self._root, self._copies)
-        again = [name for name, one in self._copies.items() if name in known and known[name].was != one.was]
+        again = [name for name, copy in self._copies.items() if name in known and known[name].was != copy.was]
         again = [name for name in again if known[name].source == self._copies[name].source]
         note = "\n".join(filter(None, [found.note, outdated_note(again, outdated)]))
         return replace(found, placed=(*placed, *found.placed, *renewed), note=note)
@@ -536,7 +542,9 @@ class SessionInputs(Closing):
         """
         if brought.withheld:
             self._on_problem(withheld_words(brought.withheld))
-        held = [str(one) for one in self._team.users_variables(self._folder) if one.name not in variables]
+        held = [
+            str(variable) for variable in self._team.users_variables(self._folder) if variable.name not in variables
+        ]
         new = [line for line in held if line not in self._held]
         self._held = frozenset(held)
         return self._descriptions.of_request(text, brought.placed, variables, new)

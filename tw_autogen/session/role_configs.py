@@ -382,14 +382,14 @@ class Kernels:
 
     def _without_links(self, key: str, paths: Iterable[str]) -> tuple[str, ...]:
         found = []
-        for one in paths:
+        for path in paths:
             try:
-                found.append(str(granted_path(Path(one).expanduser(), distrusted=self._distrusted)))
+                found.append(str(granted_path(Path(path).expanduser(), distrusted=self._distrusted)))
             except ConfigError as error:
                 raise ConfigError(f"{key}: {error}") from error
-            if found[-1] != one and self._read.folder_of(key) is not None:
+            if found[-1] != path and self._read.folder_of(key) is not None:
                 raise ConfigError(
-                    f"{key}: {one} leads over a link to {found[-1]} since the settings that grant it were read, so "
+                    f"{key}: {path} leads over a link to {found[-1]} since the settings that grant it were read, so "
                     "code is not granted it; look at who writes there, and start again"
                 )
         return tuple(found)

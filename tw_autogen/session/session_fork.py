@@ -83,7 +83,7 @@ def fork_session(
 
 def _names_of(earlier: EarlierSession) -> re.Pattern[bytes]:
     """Return a pattern for a session's ids, and for its folder's name in a path: it may be a word elsewhere."""
-    opened = (one.session_id for one in earlier.events if isinstance(one, SessionOpened))
+    opened = (event.session_id for event in earlier.events if isinstance(event, SessionOpened))
     ids = sorted(one for one in {earlier.id, *opened} if _ID.fullmatch(one))
     above, own = (json.dumps(one, ensure_ascii=False)[1:-1] for one in (f"{earlier.folder.parent}{os.sep}", earlier.id))
     path = rf"(?<={re.escape(above)})(?:{re.escape(own)})(?![\w\x80-\xff-]|\.\w)"

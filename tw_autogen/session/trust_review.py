@@ -107,7 +107,8 @@ class Review:
             files: Examples; two that are shown alike stay two.
         """
         origin = self.settings.origin  # what the caller says holds instead
-        named = [one.key for one in self.settings.prompt_settings if origin(one.key) == one.setting.origin]
+        prompts = self.settings.prompt_settings
+        named = [prompt.key for prompt in prompts if origin(prompt.key) == prompt.setting.origin]
         return (*named, *(_relative(path, self.folder) for path in files))
 
     def line(self, how: str, *, brings_code: bool = True) -> str:
@@ -123,7 +124,7 @@ class Review:
             return ""
         wants = tuple(sorted(wants, key=rank))  # what is left out of the line is the least
         for most_chars in _MOST_BRIEF_CHARS:  # no long words about one thing hide the name of another
-            named = [f"{one.name} ({_shortened(one.brief, most_chars)})" if one.brief else one.name for one in wants]
+            named = [f"{w.name} ({_shortened(w.brief, most_chars)})" if w.brief else w.name for w in wants]
             if sum(map(len, named)) <= _MOST_LISTED_CHARS:
                 break
         listed = _listed(named, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS, most_name_chars=_MOST_WANT_CHARS)
@@ -217,7 +218,7 @@ class Review:
                 files = TrustedFiles.hashed(
                     self.folder,
                     self._files(folders),
-                    folders=[*folders, *(self.folder / one for one in EXAMPLES)],
+                    folders=[*folders, *(self.folder / example for example in EXAMPLES)],
                     contents={**self._kept, **self._contents},
                 )
         except ConfigError as error:
@@ -244,7 +245,7 @@ class Review:
         with reading_once(self._kept):
             for one in self.settings.left_out:
                 found += wants_of(one, self.folder, looks_outside=self.looks_outside)
-        places = [(one.key, one.setting.value) for one in self.settings.folder_role_settings]
+        places = [(found.key, found.setting.value) for found in self.settings.folder_role_settings]
         places += [(".tw", os.path.join(".tw", "sessions")), *self._unshown_places()]
         for key, value in places if self.settings.trust is not Trust.full else ():
             if out := self._place_outside(value):
@@ -346,7 +347,7 @@ class Review:
 
     def _links_wanted(self) -> Iterator[Want]:
         """Yield the links out of the folder in whose place plugins, roles or examples would be, as they are written."""
-        places = [("examples", self.folder / one) for one in EXAMPLES]
+        places = [("examples", self.folder / example) for example in EXAMPLES]
         places += [("roles", one) for one in roles_inside(self.folder, self._placed("session", "role_folder"))[1]]
         named = any(one.key == "plugin.folder" for one in self.settings.left_out)
         places += [("plugins", one) for one in (*(() if named else (self._plugin_folder,)), *self._plugins[0].outside)]
@@ -366,7 +367,7 @@ class Review:
         named, known = self._plugin_folder, set(map(os.path.abspath, self._plugins[0].files))
         plugins = {os.path.abspath(one) for one in (named, named / "plugins")}
         places = [Path(os.path.abspath(one)) for one in self._role_places]
-        roles = {os.path.abspath(one) for one in self._roles.values()}
+        roles = {os.path.abspath(role) for role in self._roles.values()}
         for path in files:
             place = str(path.parent)
             is_plugin = place in plugins and path.name.endswith(PLUGIN_SUFFIXES)
@@ -460,7 +461,7 @@ def trust_lines(
     unused = own_examples(review.folder) if examples is not None or not brings_code else []
     hidden = {path for path in unused if path not in settings.examples}
     used = [path for path in examples or () if settings.trust is Trust.none]
-    texts = review.names_of_prompts(dict.fromkeys([*(one for one in review.prompt_files if one not in hidden), *used]))
+    texts = review.names_of_prompts(dict.fromkeys([*(f for f in review.prompt_files if f not in hidden), *used]))
     listed = _listed(texts, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS)
     shown = f"text of {review.title()} (not trusted) that becomes part of prompts: {listed}"
     problem = review.problem() if settings.trust is not Trust.full else ""

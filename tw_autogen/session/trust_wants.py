@@ -104,31 +104,31 @@ def wants_of(one: FolderSetting, folder: Path, *, looks_outside: bool = True) ->
         )
 
 
-def _outside_words(one: FolderSetting, folder: Path) -> str:
+def _outside_words(setting: FolderSetting, folder: Path) -> str:
     """Return in words that a setting takes code or servers from outside of its folder; empty: it doesn't."""
-    value = one.setting.value
-    if one.key not in _OF_FOLDERS or not isinstance(value, str) or value.lstrip().startswith("{"):
+    value = setting.setting.value
+    if setting.key not in _OF_FOLDERS or not isinstance(value, str) or value.lstrip().startswith("{"):
         return ""
     if not step_out_of(folder, value):
         return ""
-    written = value if one.setting.written is None else one.setting.written
+    written = value if setting.setting.written is None else setting.setting.written
     link = lies_in(os.path.abspath(value), os.path.abspath(folder))
     return f"names {visible_line(str(written))}, {'a link out' if link else 'outside'} of this folder"
 
 
-def _found_of(one: FolderSetting) -> str:
+def _found_of(setting: FolderSetting) -> str:
     """Return in words where PATH finds an interpreter in the folder that names it by a word; empty elsewhere."""
-    file, text = one.setting.file, one.setting.value
-    if one.key != "kernel.python" or file is None or not isinstance(text, str):
+    file, text = setting.setting.file, setting.setting.value
+    if setting.key != "kernel.python" or file is None or not isinstance(text, str):
         return ""
     found = which_below(text, file.parent.resolve())
     return f" (found by PATH: {found})" if found else ""
 
 
-def _links_of(one: FolderSetting) -> str:
+def _links_of(setting: FolderSetting) -> str:
     """Return in words where the paths of a setting lead over links; empty if they lead over none."""
-    texts = list(texts_of(one.setting.value)) if one.key.partition(".")[0] not in ("model", "planner") else []
-    base = os.path.abspath(one.setting.file.parent) if one.setting.file else os.sep
+    texts = list(texts_of(setting.setting.value)) if setting.key.partition(".")[0] not in ("model", "planner") else []
+    base = os.path.abspath(setting.setting.file.parent) if setting.setting.file else os.sep
     words = ""
     for text in texts:
         with contextlib.suppress(OSError):
@@ -141,7 +141,7 @@ def _links_of(one: FolderSetting) -> str:
             used = os.path.realpath(os.path.join(base, text))  # `..` goes up from where a link before it leads
             if used != os.path.normpath(plain):
                 words += f" ({f'{text} is ' if len(texts) > 1 else ''}a link to {used})"
-            if one.key.startswith("recall."):  # what lies there becomes part of prompts
+            if setting.key.startswith("recall."):  # what lies there becomes part of prompts
                 held = [path for path in example_paths(Path(used)) if path.is_symlink()]
                 named = held[:_MOST_LINKS_NAMED]
                 words += "".join(f" ({path.name} in it is a link to {os.path.realpath(path)})" for path in named)

@@ -58,7 +58,7 @@ def _describe_frame(frame: Any) -> str:
     named = [f"{name!r}" for name in index.names if name is not None]
     has_index = bool(named) or index.dtype.kind not in "iu"  # else the numbers of rows
     head = frame.iloc[:_HEAD_ROWS, :_MOST_COLUMNS].to_csv(index=has_index).strip()
-    rows = "\n".join(shortened(one, _TEXT_CHARS) for one in head.splitlines())
+    rows = "\n".join(shortened(line, _TEXT_CHARS) for line in head.splitlines())
     shape = f"{len(frame)} rows x {len(columns)} columns"
     if has_index:
         shape += f", index {', '.join(named[:_MOST_COLUMNS])}".rstrip() + f" ({index.dtype})"

@@ -64,7 +64,7 @@ def write_copies(root: Path, copies: Mapping[str, Copied]) -> None:
         root: The session's folder.
         copies: By name.
     """
-    text = json.dumps({name: asdict(one) for name, one in copies.items()})
+    text = json.dumps({name: asdict(copy) for name, copy in copies.items()})
     with contextlib.suppress(OSError), SafeFolder(root) as opened:  # a full disk: what is there counts as code's then
         opened.copy_in(io.BytesIO(text.encode()), COPIES, mode=0o600)
 
@@ -127,8 +127,8 @@ def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingP
     kept = {one.source: name for name, one in reversed(list(copies.items()))}
     while True:
         names = [
-            kept.get(path) or _end_of("_".join(one[-depth:]))
-            for path, one, depth in zip(full, parts, depths, strict=True)
+            kept.get(path) or _end_of("_".join(part[-depth:]))
+            for path, part, depth in zip(full, parts, depths, strict=True)
         ]
         holders = {name: {copies[name].source} if name in copies else set() for name in names}
         for one, name in zip(full, names, strict=True):

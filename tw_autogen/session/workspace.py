@@ -126,11 +126,11 @@ def session_folder(wanted: Path | str | None, workspace: Path) -> Path:
         return _last_session(workspace)
     if os.sep in str(wanted) or isinstance(wanted, Path):
         return _folder_at(Path(wanted))
-    names = [one.id for one in past_sessions(workspace, sized=False)]
+    names = [session.id for session in past_sessions(workspace, sized=False)]
     full = wanted if wanted.startswith(_PREFIX) else f"{_PREFIX}{wanted}"
     if names and _PREFIX.startswith(wanted):
         raise ConfigError(f"{wanted!r}: all {len(names)} sessions begin so: {', '.join(names[:_MOST_NAMED])}")
-    matching = [full] if full in names else [one for one in names if one.startswith(full)]
+    matching = [full] if full in names else [name for name in names if name.startswith(full)]
     if len(matching) == 1:
         try:
             with _opened(workspace) as opened:

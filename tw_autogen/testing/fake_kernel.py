@@ -86,7 +86,7 @@ class FakeKernel:
                 if text:
                     on_output(stream, text)
         if not undo:
-            self._seen = {one.name: one for one in execution.variables}
+            self._seen = {variable.name: variable for variable in execution.variables}
         return execution
 
     def load(self, plugin: Loadable) -> None:

@@ -211,7 +211,7 @@ def _it_ends_when_it_is_stopped_or_late(trial: _Trial) -> None:
 def _what_it_emits_are_events_of_its_own_post(trial: _Trial) -> None:
     with _Stage(trial) as stage:
         stage.answer()
-        strange = [one for one in stage.events if getattr(one, "post_id", "post-0") != "post-0"]
+        strange = [event for event in stage.events if getattr(event, "post_id", "post-0") != "post-0"]
         _expect(strange, [], "events of other posts")
 
 

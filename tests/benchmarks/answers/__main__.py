@@ -55,7 +55,7 @@ def _verb(name: str, read: Callable[[Path], Sequence[Task]], words: str) -> clic
         ctx.exit(_run(name, read(own["data"]), Options(**given), **own))
 
     made: click.Command = click.command(name, help=words)(verb)
-    shared = tuple(one for one in SESSION_OPTIONS if one.name not in ("project", "workspace"))
+    shared = tuple(option for option in SESSION_OPTIONS if option.name not in ("project", "workspace"))
     return with_options(shared)(with_options(_BENCH_OPTIONS)(made))
 
 
@@ -93,7 +93,7 @@ def _run(
         raise ConfigError(f"{own} is, or holds, a link out of this folder; say where results are kept: --out DIR")
     folder = folder or own
     results = Results(folder, about)
-    console, known = stderr_console(color=not options.no_color), sum(results.get(one.id) is not None for one in tasks)
+    console, known = stderr_console(color=not options.no_color), sum(results.get(task.id) is not None for task in tasks)
     console.print(f"{len(tasks)} questions, {known} of them known; results in {folder}", soft_wrap=True)
     progress = _Progress(console, len(tasks), known)
     run_bench(tasks, lambda: _open(options, model, folder), results, jobs=jobs, on_result=progress)
@@ -162,7 +162,7 @@ def _print(console: Console, name: str, model: str, summary: Summary) -> None:
         rows += [(f"{kind}: {group}", score) for group, score in named.items()]
     for words, score in rows:
         shares = (score.accuracy, score.accuracy_proportional, score.accuracy_by_sub_answer)
-        made.add_row(clean(words), str(score.questions), str(score.solved), *(f"{one:.2%}" for one in shares))
+        made.add_row(clean(words), str(score.questions), str(score.solved), *(f"{share:.2%}" for share in shares))
     console.print(made)
     total, mean = summary.total, summary.usage
     if total.answered < total.questions:

@@ -37,7 +37,7 @@ def run_bench(
         KeyboardInterrupt: the user's; rounds are stopped, what is known by then is kept.
         ConfigError: a session can't be opened.
     """
-    left = [one for one in tasks if results.get(one.id) is None]
+    left = [task for task in tasks if results.get(task.id) is None]
     work = _Work(open_one, results, on_result)
     with ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="bench") as pool:
         futures = [pool.submit(work.do, one) for one in left]

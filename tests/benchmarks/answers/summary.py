@@ -126,8 +126,8 @@ def _means(results: Sequence[Result]) -> dict[str, float]:
         return {}
     count = len(results)
     names = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens")
-    means = {name: round(sum(one.usage.get(name) or 0 for one in results) / count, 1) for name in names}
-    paid = [dollars for one in results if (dollars := one.usage.get("dollars")) is not None]
+    means = {name: round(sum(result.usage.get(name) or 0 for result in results) / count, 1) for name in names}
+    paid = [dollars for result in results if (dollars := result.usage.get("dollars")) is not None]
     if len(paid) == count:
         means["dollars"] = round(sum(paid) / count, 5)
-    return {**means, "seconds": round(sum(one.seconds for one in results) / count, 1)}
+    return {**means, "seconds": round(sum(result.seconds for result in results) / count, 1)}

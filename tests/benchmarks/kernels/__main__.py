@@ -52,11 +52,11 @@ def machine() -> str:
     if (info := Path("/proc/cpuinfo")).exists() and (name := re.search(r"model name\s*: (.*)", info.read_text())):
         cpu = name[1]
     installed = []
-    for one in PACKAGES:
+    for package in PACKAGES:
         try:
-            installed.append(f"{one} {metadata.version(one)}")
+            installed.append(f"{package} {metadata.version(package)}")
         except metadata.PackageNotFoundError:
-            installed.append(f"no {one}")
+            installed.append(f"no {package}")
     system = f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
     when = f"{datetime.datetime.now():%Y-%m-%d %H:%M}, load {os.getloadavg()[0]:.1f}"
     return f"{when}\n{cpu}, {os.cpu_count()} cores, {system}\n{', '.join(installed)}"
@@ -100,7 +100,10 @@ def cell(times: int) -> str:
     with Worker("") as worker:
         runs = [worker.ask("cell", times=times, patience=300) for _ in range(3)]
     middle = {key: statistics.median(run[key] for run in runs) * 1000 for key in ("clock", "host", "kernel")}
-    rows = [[one[0], number(one[1]), *(f"{part * 1e6:.0f}" for part in one[2:])] for one in runs[-1]["functions"][:25]]
+    rows = [
+        [function[0], number(function[1]), *(f"{part * 1e6:.0f}" for part in function[2:])]
+        for function in runs[-1]["functions"][:25]
+    ]
     return (
         f"a cell `x = 1`: {middle['clock']:.2f} ms by the clock; work of the host {middle['host']:.2f}, "
         f"of the kernel {middle['kernel']:.2f} ms. The host under cProfile, which slows it:\n"

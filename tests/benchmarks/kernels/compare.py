@@ -141,5 +141,5 @@ class Comparison:
 
 def rows(text: str) -> list[str]:
     """Read which rows are wanted; ours is always there, since the others are compared with it."""
-    wanted = [row for row in ROWS if any(one.strip().lower() in row.lower() for one in text.split(","))]
+    wanted = [row for row in ROWS if any(part.strip().lower() in row.lower() for part in text.split(","))]
     return [OURS, *(row for row in wanted if row != OURS)]

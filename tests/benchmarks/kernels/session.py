@@ -29,7 +29,7 @@ class Session:
     @staticmethod
     def pids() -> set[int]:
         """Give the processes behind all sessions that live; a peer that starts them elsewhere says so itself."""
-        return {one.pid for one in psutil.Process().children(recursive=True)}
+        return {child.pid for child in psutil.Process().children(recursive=True)}
 
 
 @dataclass(frozen=True)

@@ -87,13 +87,13 @@ class Host:
     def strays(self) -> list[str]:
         """Give the processes that outlived who had started them; those that have ended are laid to rest."""
         found = []
-        for one in psutil.Process().children():
-            if one.pid != self._process.pid:
+        for child in psutil.Process().children():
+            if child.pid != self._process.pid:
                 with contextlib.suppress(psutil.NoSuchProcess, ChildProcessError):
-                    if one.status() == psutil.STATUS_ZOMBIE:
-                        os.waitpid(one.pid, os.WNOHANG)
+                    if child.status() == psutil.STATUS_ZOMBIE:
+                        os.waitpid(child.pid, os.WNOHANG)
                     else:
-                        found.append(f"{one.pid}: {' '.join(one.cmdline())[:100] or one.name()}")
+                        found.append(f"{child.pid}: {' '.join(child.cmdline())[:100] or child.name()}")
         return found
 
     def kill(self) -> int:
@@ -116,7 +116,7 @@ def soak(wanted: argparse.Namespace, folder: Path) -> tuple[str, list[str]]:
             told[said["event"]] = said
             strays = host.strays()
             if said["event"] == "closed":
-                wrong += [f"outlived its owner: {one}" for one in strays]
+                wrong += [f"outlived its owner: {stray}" for stray in strays]
             if said["event"] == "at work":
                 memory.append((said["seconds"], host.memory_mb()))
                 if len(memory) % 15 == 1:
@@ -141,9 +141,9 @@ def gone(host: Host, seconds: float = 20.0) -> list[str]:
     end = time.monotonic() + seconds
     while (left := host.strays()) and time.monotonic() < end:
         time.sleep(0.2)
-    for one in psutil.Process().children(recursive=True):
+    for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
-            one.kill()
+            child.kill()
     return left
 
 
@@ -157,7 +157,7 @@ def fifths(memory: list[tuple[float, float]]) -> list[float]:
 def judged(told: dict[str, dict], memory: list[tuple[float, float]]) -> list[str]:
     """Give what is wrong with what the host has said, and with its memory."""
     done, closed = told["done"], told["closed"]
-    wrong = [f"{name}: {one[:2000]}" for name, kind in done["kinds"].items() for one in kind["violations"]]
+    wrong = [f"{name}: {violation[:2000]}" for name, kind in done["kinds"].items() for violation in kind["violations"]]
     for what in ("descriptors", "threads", "processes", "files"):
         if done["after"][what] > done["before"][what]:
             wrong.append(f"leaked {what}: {done['before'][what]} before, {done['after'][what]} behind")
@@ -174,7 +174,7 @@ def text(
 ) -> str:
     """Write the tables."""
     done, worked = told["done"], told["at work"]["seconds"]
-    kinds = sorted(done["kinds"].items(), key=lambda one: -one[1]["cells"])
+    kinds = sorted(done["kinds"].items(), key=lambda item: -item[1]["cells"])
     lines = [
         [
             name,
@@ -191,8 +191,8 @@ def text(
         [what, str(before[what]), str(after[what]), str(closed[what])]
         for what in ("descriptors", "threads", "processes", "files", "mb")
     ]
-    parts = ", ".join(f"{one:.0f}" for one in fifths(memory))
-    mixed = sum("MIXED" in text for one in done["kinds"].values() for text in one["violations"])
+    parts = ", ".join(f"{fifth:.0f}" for fifth in fifths(memory))
+    mixed = sum("MIXED" in text for kind in done["kinds"].values() for text in kind["violations"])
     return "\n\n".join(
         [
             f"{wanted.sessions} sessions at once, seed {wanted.seed}, {worked / 60:.1f} minutes, {done['cells']} cells "

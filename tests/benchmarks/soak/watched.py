@@ -129,7 +129,7 @@ class Watched:
         self.expect(took < bound, f"ended after {took:.1f} s, its bound was {bound:.1f} s", execution)
         self.expect(execution.ok == (not execution.error), "`ok` and `error` disagree", execution)
         shown = [execution.stdout, execution.stderr, execution.result or "", execution.error, "".join(heard)]
-        shown += [one.message for one in execution.logs] + [one.preview for one in execution.artifacts]
+        shown += [log.message for log in execution.logs] + [artifact.preview for artifact in execution.artifacts]
         for found in _TOKEN.findall("\n".join(shown)):
             own = found in (token, *words) or found.startswith(f"thread-{self.number}-")
             self.expect(own, f"MIXED OUTPUT: {found} among the output of {token}", execution)

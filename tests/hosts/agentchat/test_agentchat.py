@@ -218,7 +218,7 @@ def test_it_sits_in_a_round_robin_team(worker):
     team = RoundRobinGroupChat([other, agent], termination_condition=TextMentionTermination("TERMINATE"))
     result = run(closing(agent, team.run(task="what is 6*7?")))
 
-    assert [one.source for one in result.messages] == ["user", "checker", "TaskWeaver"]
+    assert [message.source for message in result.messages] == ["user", "checker", "TaskWeaver"]
 
 
 def test_a_selector_reads_what_it_can_do(worker):

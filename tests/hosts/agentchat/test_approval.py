@@ -27,7 +27,7 @@ def test_whoever_was_given_is_asked_and_decides(worker, finish, monkeypatch, all
     finish(agent.run(task="install it"))
 
     assert asked == [("packages", "tw-nothing")]
-    assert words in str([one for one in events if isinstance(one, CellRan)])
+    assert words in str([event for event in events if isinstance(event, CellRan)])
     finish(agent.close())
 
 
@@ -36,7 +36,7 @@ def test_without_anybody_nothing_is_installed(worker, finish):
     agent = worker(*REPLIES, settings=ASK, handlers=[events.append])
     finish(agent.run(task="install it"))
 
-    assert "nobody is here to be asked" in str([one for one in events if isinstance(one, CellRan)])
+    assert "nobody is here to be asked" in str([event for event in events if isinstance(event, CellRan)])
     finish(agent.close())
 
 

@@ -58,8 +58,8 @@ def test_each_call_is_a_fresh_conversation_unless_it_is_to_be_remembered(tmp_pat
         session.ask("ask them")
 
         assert "Printed:\na b c d" in ran(session)
-    assert "1" not in str([one.content for one in forgets.create_calls[1]["messages"][1:]])
-    assert "3" in str([one.content for one in remembers.create_calls[1]["messages"][1:]])
+    assert "1" not in str([message.content for message in forgets.create_calls[1]["messages"][1:]])
+    assert "3" in str([message.content for message in remembers.create_calls[1]["messages"][1:]])
 
 
 @pytest.mark.parametrize("ours", [False, True])
@@ -86,7 +86,7 @@ def test_what_an_asked_team_spends_counts_towards_the_limits_of_who_asks(tmp_pat
 
     finish(ask())
 
-    assert next(one.spent["calls"] for one in events if isinstance(one, RoundClosed)) == 3 + 2
+    assert next(event.spent["calls"] for event in events if isinstance(event, RoundClosed)) == 3 + 2
 
 
 def test_calls_side_by_side_reach_an_agent_one_by_one(tmp_path):
@@ -239,7 +239,9 @@ def test_code_that_is_refused_is_shown_with_the_reason_as_its_outcome(scripted, 
     async def main():
         result = await agent.run(task="go")
         await agent.close()
-        return [one for one in result.messages if isinstance(one, (CodeGenerationEvent, CodeExecutionEvent))]
+        return [
+            message for message in result.messages if isinstance(message, (CodeGenerationEvent, CodeExecutionEvent))
+        ]
 
     shown = finish(main())
 

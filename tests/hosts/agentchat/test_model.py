@@ -79,7 +79,7 @@ def test_what_a_round_has_cost_is_the_sum_of_its_calls_streamed_or_whole(stream,
 
     assert said.content == "It is 42."
     assert (said.models_usage.prompt_tokens, said.models_usage.completion_tokens) == (175, 6)
-    assert [bool(one.get("stream")) for one in server.requests] == [stream] * 3
+    assert [bool(request.get("stream")) for request in server.requests] == [stream] * 3
     assert "It is 42." in "".join(grew)
 
 
@@ -155,7 +155,7 @@ def test_calls_of_tools_go_out_and_come_back_as_they_are(serve):
 
     assert completion == Completion("", (call,), Usage(5, 0, 2, 1), "tool_calls")
     sent = server.requests[0]
-    assert [one["role"] for one in sent["messages"]] == ["system", "user", "assistant", "tool"]
+    assert [message["role"] for message in sent["messages"]] == ["system", "user", "assistant", "tool"]
     assert sent["messages"][2]["tool_calls"][0]["id"] == sent["messages"][3]["tool_call_id"] == "call-0"
     assert sent["tools"][0]["function"]["name"] == "look_up"
 

@@ -40,7 +40,7 @@ SECRET = re.compile(rb"tw-secret-[0-9a-f]{32}")
 def call(name, *arguments, number=None):
     """Make a system call by its number; give what it returns, raise OSError where that is an error."""
     number = NUMBERS[name][ARM] if number is None else number
-    plain = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    plain = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
     ctypes.set_errno(0)
     result = LIBC.syscall(ctypes.c_long(number), *plain)
     if result == -1:
@@ -85,7 +85,7 @@ def low_text(text):
 def found(world, data):
     """Tell whether data holds the planted secret, of which a cell knows the digest only."""
     data = data.encode(errors="replace") if isinstance(data, str) else bytes(data)
-    return any(hashlib.sha256(one).hexdigest() == world.digest for one in SECRET.findall(data))
+    return any(hashlib.sha256(match).hexdigest() == world.digest for match in SECRET.findall(data))
 
 
 def same(world, path):

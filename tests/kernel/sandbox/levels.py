@@ -159,7 +159,7 @@ class Level:
         return {
             "pid": live.process.pid,
             "connection": str(connection.file),
-            "sockets": [f"{info['ip']}-{one}" for one in channels] if by_file else [],
+            "sockets": [f"{info['ip']}-{channel}" for channel in channels] if by_file else [],
             "ports": [] if by_file else channels,
             "key_address": ctypes.addressof(self._secret_key),
             "key_digest": hashlib.sha256(info["key"].encode()).hexdigest(),

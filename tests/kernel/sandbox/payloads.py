@@ -37,7 +37,7 @@ class Payload:
 
     def lacking(self):
         """Give what it needs and this system doesn't have."""
-        return [one for one in self.needs if not _there(one)]
+        return [need for need in self.needs if not _there(need)]
 
 
 def payloads():

@@ -25,7 +25,7 @@ from tw_autogen.errors import KernelError
 
 def follow(kernel, execution, world):
     """Do as the host does behind a cell: take its artifacts, hand over a table; give what came of it."""
-    found = [one.name for one in execution.artifacts if SECRET.encode() in one.path.read_bytes()]
+    found = [artifact.name for artifact in execution.artifacts if SECRET.encode() in artifact.path.read_bytes()]
     with contextlib.suppress(OSError, KernelError):  # that the host can't is no harm
         kernel.put("table", pd.DataFrame({"a": range(10)}))
     return [f"the host read {name} for it" for name in found]
@@ -44,7 +44,7 @@ def outlive(kernel, execution, world):
     while time.monotonic() < end and len(list(folder.glob("beat-*"))) < 4:
         time.sleep(0.05)
     kernel.close()
-    before = {one: one.stat().st_size for one in folder.glob("beat-*")}
+    before = {path: path.stat().st_size for path in folder.glob("beat-*")}
     time.sleep(0.5)
     return [f"{one.name} goes on" for one, size in before.items() if one.stat().st_size > size]
 

@@ -110,7 +110,7 @@ class ManyFiles:
             for number in range(20):
                 with open(f"{folder}/{number}", "wb") as file:
                     os.posix_fallocate(file.fileno(), 0, 65 << 20)
-            return sum(one.stat().st_blocks * 512 for one in os.scandir(folder)) >= 1300 << 20
+            return sum(entry.stat().st_blocks * 512 for entry in os.scandir(folder)) >= 1300 << 20
         finally:
             remove_tree(folder, below=os.getcwd())
 
@@ -121,7 +121,7 @@ class ManyFiles:
             files.append(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
             os.unlink(path)
             os.posix_fallocate(files[-1], 0, 65 << 20)
-        return sum(os.fstat(one).st_blocks * 512 for one in files) >= 1300 << 20
+        return sum(os.fstat(file).st_blocks * 512 for file in files) >= 1300 << 20
 
 
 class Watches:

@@ -146,7 +146,7 @@ class SystemSecrets:
         return subprocess.run(["head", "-c1", "/etc/shadow"], capture_output=True, timeout=4).stdout != b""
 
     def host_keys(w):
-        return any(len(open(one, "rb").read(1)) == 1 for one in glob.glob("/etc/ssh/ssh_host_*_key"))
+        return any(len(open(path, "rb").read(1)) == 1 for path in glob.glob("/etc/ssh/ssh_host_*_key"))
 
     def disk(w):
         disks = glob.glob("/dev/vd[a-z]") + glob.glob("/dev/sd[a-z]") + glob.glob("/dev/nvme?n?") + ["/dev/mem"]

@@ -247,7 +247,7 @@ class RareSockets:
 
     def others(w):
         families = [4, 9, 15, 16, 21, 29, 30, 31, 41, 44]
-        return all_of(w, [lambda one=one: bool(socket.socket(one, socket.SOCK_DGRAM)) for one in families])
+        return all_of(w, [lambda one=family: bool(socket.socket(one, socket.SOCK_DGRAM)) for family in families])
 
 
 class Terminal:
@@ -265,8 +265,8 @@ class Terminal:
     def through_a_process(w):
         fds = os.listdir(f"/proc/{w.host['pid']}/fd")
         paths = [f"/proc/{w.host['pid']}/fd/{fd}" for fd in fds]
-        ours = [one for one in paths if os.readlink(one) == w.terminal]
-        return all_of(w, [lambda one=one: os.write(os.open(one, os.O_WRONLY | os.O_NOCTTY), b"x") == 1 for one in ours])
+        ours = [path for path in paths if os.readlink(path) == w.terminal]
+        return all_of(w, [lambda one=our: os.write(os.open(one, os.O_WRONLY | os.O_NOCTTY), b"x") == 1 for our in ours])
 
     def types_by_number(w):
         os.setsid()

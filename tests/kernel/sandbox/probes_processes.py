@@ -26,7 +26,7 @@ class Environment:
         return open(f"/proc/{os.getppid()}/environ", "rb").read()
 
     def of_known_processes(w):
-        return all_of(w, [lambda pid=one["pid"]: open(f"/proc/{pid}/environ", "rb").read() for one in targets(w)])
+        return all_of(w, [lambda pid=target["pid"]: open(f"/proc/{pid}/environ", "rb").read() for target in targets(w)])
 
     def of_all_processes(w):
         pids = {*descendants(w.host["pid"]), *first(w)}  # not what others run on this machine
@@ -54,7 +54,7 @@ class Memory:
                 file.seek(one["address"])
                 return file.read(60)
 
-        return all_of(w, [lambda one=one: read(one) for one in targets(w)])
+        return all_of(w, [lambda one=target: read(one) for target in targets(w)])
 
     def by_number(w):
         def read(one):
@@ -63,7 +63,7 @@ class Memory:
             call("process_vm_readv", one["pid"], here, 1, vector(one["address"], 60), 1, 0)
             return text.raw
 
-        return all_of(w, [lambda one=one: read(one) for one in targets(w)])
+        return all_of(w, [lambda one=target: read(one) for target in targets(w)])
 
     def by_tracing(w):
         pid, address = w.keeper["pid"], w.keeper["address"]
@@ -83,7 +83,7 @@ class Memory:
         return True
 
     def map_of_it(w):
-        return all_of(w, [lambda pid=one["pid"]: bool(open(f"/proc/{pid}/maps").read(10)) for one in targets(w)])
+        return all_of(w, [lambda pid=target["pid"]: bool(open(f"/proc/{pid}/maps").read(10)) for target in targets(w)])
 
     def by_a_file_of_a_thread(w):
         with open(f"/proc/{w.keeper['pid']}/task/{w.keeper['pid']}/mem", "rb", 0) as file:
@@ -133,7 +133,7 @@ class Seen:
     """Code learns which other processes there are and what they were started with."""
 
     def listed(w):
-        pids = [one for one in os.listdir("/proc") if one.isdigit()]
+        pids = [name for name in os.listdir("/proc") if name.isdigit()]
         marks = []
         for pid in pids:
             try:

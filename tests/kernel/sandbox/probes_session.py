@@ -32,7 +32,7 @@ class OtherChannel:
 
     def key_by_command_line(w):
         words = open(f"/proc/{w.sibling['pid']}/cmdline").read().split("\0")
-        return any(_key(w, open(one).read()) for one in words if one.endswith(".json"))
+        return any(_key(w, open(word).read()) for word in words if word.endswith(".json"))
 
     def key_by_memory(w):
         with open(f"/proc/{w.host['pid']}/mem", "rb", 0) as file:
@@ -181,8 +181,8 @@ class Outlives:
 
 def _key(world, text):
     return any(
-        hashlib.sha256(one.encode()).hexdigest() == world.sibling["key_digest"]
-        for one in re.findall("[0-9a-f]{32}", text)
+        hashlib.sha256(match.encode()).hexdigest() == world.sibling["key_digest"]
+        for match in re.findall("[0-9a-f]{32}", text)
     )
 
 

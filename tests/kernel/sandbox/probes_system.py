@@ -34,7 +34,7 @@ class Namespaces:
 
     def others(w):
         flags = [0x00020000, 0x20000000, 0x40000000, 0x08000000, 0x04000000, 0x02000000, 0x00000080]
-        return all_of(w, [lambda one=one: call("unshare", one) == 0 for one in flags])
+        return all_of(w, [lambda one=flag: call("unshare", one) == 0 for flag in flags])
 
     def clones(w):
         child = call("clone", 0x10000000 | int(signal.SIGCHLD), 0, 0, 0, 0)
@@ -236,7 +236,7 @@ class RareCalls:
             "zram0",
             "dri",
         ]
-        return all_of(w, [lambda one=one: device(f"/dev/{one}") for one in names])
+        return all_of(w, [lambda one=name: device(f"/dev/{one}") for name in names])
 
     def the_32_bit_gate(w):
         return call32(20) > 0
@@ -254,14 +254,14 @@ class SystemSettings:
             "fs/file-max",
             "vm/swappiness",
         ]
-        return all_of(w, [lambda one=one: os.open(f"/proc/sys/{one}", os.O_WRONLY) > 0 for one in names])
+        return all_of(w, [lambda one=name: os.open(f"/proc/sys/{one}", os.O_WRONLY) > 0 for name in names])
 
     def sysrq(w):
         return os.open("/proc/sysrq-trigger", os.O_WRONLY) > 0
 
     def programs_run_by_the_system(w):
         names = ["/sys/kernel/uevent_helper", "/proc/sys/kernel/hotplug", "/sys/kernel/mm/transparent_hugepage/enabled"]
-        return all_of(w, [lambda one=one: os.open(one, os.O_WRONLY) > 0 for one in names])
+        return all_of(w, [lambda one=name: os.open(one, os.O_WRONLY) > 0 for name in names])
 
     def modules(w):
         return not_for_lack_of_rights(lambda: call("init_module", 0, 0, b""))

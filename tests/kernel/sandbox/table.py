@@ -13,14 +13,14 @@ from tests.kernel.sandbox.probes import PROBES
 
 def main():
     """Try probes at levels; all of both by default."""
-    names = [one.name for one in PROBES]
+    names = [probe.name for probe in PROBES]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("levels", nargs="*", choices=[[], *LEVELS], help="all by default")
     parser.add_argument("--probe", action="append", choices=names, help="may come again; all by default")
     parser.add_argument("--starts", type=int, default=1, help="of a kernel for each probe (%(default)s)")
     parser.add_argument("-v", action="store_true", help="show the errors that held ways off")
     wanted = parser.parse_args()
-    probes = [one for one in PROBES if one.name in (wanted.probe or names)]
+    probes = [probe for probe in PROBES if probe.name in (wanted.probe or names)]
     print("root" if os.geteuid() == 0 else "an ordinary user", flush=True)
     broken = 0
     for level in wanted.levels or LEVELS:

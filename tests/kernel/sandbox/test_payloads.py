@@ -14,8 +14,8 @@ REFUSED_BY_INSTALL = {"pip-magic"}
 
 def test_each_payload_has_a_name_of_its_own_and_a_mark_that_the_host_can_check():
     assert len(PAYLOADS) >= 80
-    assert len({one.id for one in PAYLOADS}) == len(PAYLOADS)
-    assert {one.mark for one in PAYLOADS} == set(MARKS)
+    assert len({payload.id for payload in PAYLOADS}) == len(PAYLOADS)
+    assert {payload.mark for payload in PAYLOADS} == set(MARKS)
 
 
 @pytest.mark.timeout(300)

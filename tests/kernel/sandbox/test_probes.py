@@ -7,15 +7,15 @@ import pytest
 from tests.kernel.sandbox.levels import Level, Outcome, ended_by_sandbox
 from tests.kernel.sandbox.probes import PROBES
 
-NAMED = {one.name: one for one in PROBES}
-BY_NAME = [pytest.param(one, id=one.name) for one in PROBES]
-SURE = [pytest.param(one, id=one.name) for one in PROBES if one.sure]
+NAMED = {probe.name: probe for probe in PROBES}
+BY_NAME = [pytest.param(probe, id=probe.name) for probe in PROBES]
+SURE = [pytest.param(probe, id=probe.name) for probe in PROBES if probe.sure]
 
 
 def test_each_probe_says_what_it_would_be_and_has_several_ways():
     assert len(PROBES) >= 24
-    assert len({one.name for one in PROBES}) == len(PROBES)
-    assert all(one.meaning.startswith(("Code", "One process", "Several processes")) for one in PROBES)
+    assert len({probe.name for probe in PROBES}) == len(PROBES)
+    assert all(probe.meaning.startswith(("Code", "One process", "Several processes")) for probe in PROBES)
 
 
 @pytest.mark.parametrize(

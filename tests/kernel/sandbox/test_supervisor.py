@@ -69,10 +69,10 @@ def test_what_code_does_to_its_own_processes_still_works(sandboxed):
 def pids_of(argument):
     """Return the processes of this machine that have an argument, and are more than a number."""
     found = []
-    for one in Path("/proc").glob("[0-9]*"):
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            if argument.encode() in (one / "cmdline").read_bytes().split(b"\0"):
-                found.append(int(one.name))
+            if argument.encode() in (path / "cmdline").read_bytes().split(b"\0"):
+                found.append(int(path.name))
         except OSError:  # it has just ended
             continue
     return found

@@ -102,12 +102,12 @@ class World:
         for name, data in self.heard.items():
             ways = re.findall(f"{self.nonce}:(\\w+);".encode(), data)
             words += [f"{name} heard {way.decode()}" for way in dict.fromkeys(ways)]
-        words += [f"changed: {one}" for one in _differences(self._files, self._snapshot())]
+        words += [f"changed: {difference}" for difference in _differences(self._files, self._snapshot())]
         words += self._about_keeper()
         words += self._about_shared()
         shm = Path("/dev/shm")
         if shm.is_dir():
-            words += [f"made: {one}" for one in shm.iterdir() if one.name == f"tw-sandbox-made-{self.nonce}"]
+            words += [f"made: {path}" for path in shm.iterdir() if path.name == f"tw-sandbox-made-{self.nonce}"]
             Path(shm, f"tw-sandbox-made-{self.nonce}").unlink(missing_ok=True)
         marker = self.sibling.get("folder") and Path(self.sibling["folder"], f"reached-{self.nonce}")
         if marker and marker.exists():
@@ -320,8 +320,8 @@ def _differences(before, after):
     changed = [path for path, state in after.items() if path in before and before[path] != state]
     return [
         *sorted(changed),
-        *(f"+{one}" for one in after.keys() - before),
-        *(f"-{one}" for one in before.keys() - after),
+        *(f"+{key}" for key in after.keys() - before),
+        *(f"-{key}" for key in before.keys() - after),
     ]
 
 

@@ -98,10 +98,10 @@ def test_two_calls_side_by_side_ask_one_after_the_other():
 
     tool = gate(approve=approve)
     threads = [threading.Thread(target=tool.allow, args=("w", {"n": n})) for n in range(20)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
     assert most == [1] * 20
 
@@ -115,7 +115,7 @@ def opened(tmp_path_factory):
         servers = McpServers(read_mcp_servers(SERVER), folder=folder / "logs", start_seconds=60, **more)
         made.append(servers)
         context = PluginContext(folder)
-        return {one.name: one.connect(context) for one in servers.specs()}, context
+        return {spec.name: spec.connect(context) for spec in servers.specs()}, context
 
     yield begin
     for one in made:
@@ -132,8 +132,8 @@ def lines(path):
 
 
 def begin_cell(tools, *, second_try):
-    for one in tools.values():
-        one.begin_cell(second_try=second_try)
+    for tool in tools.values():
+        tool.begin_cell(second_try=second_try)
 
 
 def test_a_second_try_gets_the_answers_of_calls_that_were_made_and_makes_the_others(alone, tmp_path):

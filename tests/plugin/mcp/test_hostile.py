@@ -41,7 +41,7 @@ def opened(request, tmp_path):
         assert process.stdout.readline() == "ready\n"
         plain = {"url": f"http://127.0.0.1:{port}/mcp"}
     with McpServers(read_mcp_servers({"h": plain}), folder=tmp_path / "logs", start_seconds=60) as servers:
-        yield {one.name: one.connect(PluginContext(tmp_path)) for one in servers.specs()}, calls
+        yield {spec.name: spec.connect(PluginContext(tmp_path)) for spec in servers.specs()}, calls
     if process is not None:
         process.kill()
         process.communicate()
@@ -154,7 +154,7 @@ def test_of_a_server_that_reads_no_answers_no_more_requests_are_read_until_it_do
     servers = read_mcp_servers({"h": {"command": sys.executable, "args": ["-c", FLOOD, str(tmp_path / "sent")]}})
 
     with McpServers(servers, folder=tmp_path / "logs", start_seconds=60) as opened:
-        (tool,) = (one.connect(PluginContext(tmp_path)) for one in opened.specs())
+        (tool,) = (spec.connect(PluginContext(tmp_path)) for spec in opened.specs())
         assert tool() == "fine"
 
     assert int((tmp_path / "sent").read_text()) < 1500
@@ -215,8 +215,8 @@ def test_an_ordinary_schema_has_work_enough_for_all_of_it():
 
     made = plugin_of({"inputSchema": {**schema, "$defs": {"i": item}}})
 
-    assert {one.type for one in made.parameters} == {"list[dict]"}
-    assert all("'field_4'?: str | None" in one.description for one in made.parameters)
+    assert {parameter.type for parameter in made.parameters} == {"list[dict]"}
+    assert all("'field_4'?: str | None" in parameter.description for parameter in made.parameters)
 
 
 def test_names_of_many_tools_are_given_in_little_time(cpu_seconds):

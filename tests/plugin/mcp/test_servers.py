@@ -35,7 +35,7 @@ def opened(tmp_path):
         servers = McpServers(read_mcp_servers(plain), folder=tmp_path / "logs", **{"start_seconds": 60, **times})
         made.append(servers)
         context = PluginContext(tmp_path)
-        functions = {one.name: one.connect(context) for one in servers.specs(taken)}
+        functions = {spec.name: spec.connect(context) for spec in servers.specs(taken)}
         return servers, functions, context
 
     yield begin

@@ -160,7 +160,7 @@ def test_names_of_two_servers_of_other_plugins_and_of_python_are_kept_apart():
     assert list(names.values()) == [
         *("a_search", "b_search", "a_open", "read_it", "a_taken", "lambda_", "c_x_y", "c_x_y_2", "日本"),
     ]
-    assert not any(keyword.iskeyword(one) or not one.isidentifier() for one in names.values())
+    assert not any(keyword.iskeyword(name) or not name.isidentifier() for name in names.values())
 
 
 @pytest.mark.parametrize("name", ["__import__", "__builtins__", "_a", "call_llm_api", "get_ipython", "In", "eval"])

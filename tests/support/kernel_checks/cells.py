@@ -137,7 +137,7 @@ def an_object_that_can_not_be_shown_breaks_nothing(factory: KernelFactory) -> No
         run(kernel, "class Bad:\n    def __repr__(self):\n        raise RuntimeError('no words')\nbad = Bad()")
         ends(kernel, "bad", seconds=SECONDS)
         expect(run(kernel, "'alive'").result, "'alive'", "the next cell")
-        expect("bad" in [one.name for one in kernel.variables()], True, "it is among the variables")
+        expect("bad" in [variable.name for variable in kernel.variables()], True, "it is among the variables")
 
 
 CELLS = (

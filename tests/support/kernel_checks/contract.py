@@ -53,7 +53,9 @@ def what_is_put_can_be_fetched_and_stays(factory: KernelFactory) -> None:
     with factory() as kernel:
         kernel.put("value", value)
         expect(kernel.get("value"), value, "get")
-        expect("value" in [one.name for one in kernel.variables()], True, "what was put is among the variables")
+        expect(
+            "value" in [variable.name for variable in kernel.variables()], True, "what was put is among the variables"
+        )
         kernel.restart()
         expect(kernel.get("value"), value, "get after a restart")
 

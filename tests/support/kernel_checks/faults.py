@@ -113,9 +113,13 @@ def a_restart_is_fresh(factory: KernelFactory) -> None:
     """With plugins, served functions and put variables, without what cells made; no loss is told."""
     with _filled(factory) as kernel:
         run(kernel, "import os\nkept = 5\npid = os.getpid()")
-        expect("kept" in [one.name for one in kernel.variables()], True, "it is among the variables")
+        expect("kept" in [variable.name for variable in kernel.variables()], True, "it is among the variables")
         kernel.restart()
-        expect("kept" in [one.name for one in kernel.variables()], False, "it is among the variables of a fresh one")
+        expect(
+            "kept" in [variable.name for variable in kernel.variables()],
+            False,
+            "it is among the variables of a fresh one",
+        )
         _is_fresh(kernel)
 
 
@@ -133,10 +137,10 @@ def threads_take_turns(factory: KernelFactory) -> None:
                 came.append((name, ran.stdout.strip(), ran.result))
 
         threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in "abc"]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join(SECONDS)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(SECONDS)
         expect(sorted(came), sorted((name, name, repr(name)) for name in "abc" for _ in range(3)), "what came out")
         expect(run(kernel, "total, last_a, last_b, last_c").result, "(9, 'a', 'b', 'c')", "what was done")
 

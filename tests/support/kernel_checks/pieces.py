@@ -53,7 +53,7 @@ def plugins_are_functions_of_the_cell(factory: KernelFactory) -> None:
         kernel.put("city", "Ghent")
         ran = run(kernel, "double(21), report(3)")
         expect(ran.result, "(42, ('kg', 'Ghent'))", "result")
-        expect([(one.level, one.message) for one in ran.logs], [("info", "made a report")], "logs")
+        expect([(log.level, log.message) for log in ran.logs], [("info", "made a report")], "logs")
         expect(run(kernel, "1").logs, (), "logs of the next cell")
 
 
@@ -102,7 +102,7 @@ def what_is_displayed_becomes_a_file(factory: KernelFactory) -> None:
     """A page in HTML is one of the cell's files; displayed text is output."""
     with factory() as kernel:
         ran = run(kernel, "from IPython.display import HTML, display\ndisplay(HTML('<b>hi</b>'))\ndisplay('in words')")
-        expect([one.kind for one in ran.artifacts], ["html"], "artifacts")
+        expect([artifact.kind for artifact in ran.artifacts], ["html"], "artifacts")
         expect_within("<b>hi</b>", ran.artifacts[0].path.read_text(encoding="utf-8"), "the page")
         expect_within("in words", ran.stdout, "stdout")
 
@@ -113,14 +113,18 @@ def variables_are_told(factory: KernelFactory) -> None:
         kernel.load(DOUBLE)
         kernel.serve("ask", lambda: "answered")
         ran = run(kernel, "import pandas as pd\nframe = pd.DataFrame({'a': [1, 2]})\ncount = 3\n_hidden = 1")
-        told = {one.name: one for one in ran.variables}
+        told = {variable.name: variable for variable in ran.variables}
         expect(sorted(told), ["count", "frame"], "names")
         expect((told["frame"].type, told["count"].type), ("DataFrame", "int"), "types")
         expect_within("a", told["frame"].summary, "the summary of the table")
-        expect(all(len(one.summary) < 1000 and "\n" not in one.summary for one in ran.variables), True, "short lines")
+        expect(
+            all(len(variable.summary) < 1000 and "\n" not in variable.summary for variable in ran.variables),
+            True,
+            "short lines",
+        )
         expect(kernel.variables(), ran.variables, "variables() behind the cell")
         run(kernel, "del count")
-        expect([one.name for one in kernel.variables()], ["frame"], "names behind `del`")
+        expect([variable.name for variable in kernel.variables()], ["frame"], "names behind `del`")
 
 
 def plain_values_and_tables_come_and_go(factory: KernelFactory) -> None:

@@ -150,9 +150,9 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             name=name,
             description=description,
             model_client_stream=model_client_stream,
-            plugins=[_as_text(one) for one in plugins],
-            roles=None if roles is None else [_as_text(one) for one in roles],
-            files=[str(Path(one).absolute()) for one in files],
+            plugins=[_as_text(plugin) for plugin in plugins],
+            roles=None if roles is None else [_as_text(role) for role in roles],
+            files=[str(Path(file).absolute()) for file in files],
             workspace=None if workspace is None else str(checked_path(workspace, "workspace").absolute()),
             settings=dict(settings or {}),
             project=None if project is None else str(checked_path(project, "project").absolute()),
@@ -165,8 +165,8 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         settings = {**({"planner.instructions": system_message} if system_message else {}), **(settings or {})}
         live: dict[str, object] = {"model": model, "kernel": kernel, "handlers": handlers or None, "approve": approve}
         live["policy, which is no name"] = None if isinstance(policy, str | Path) else policy
-        live["plugins"] = next((one for one in plugins if not isinstance(one, (str, Path))), None)
-        live["roles"] = next((one for one in roles or () if not isinstance(one, (str, Path))), None)
+        live["plugins"] = next((plugin for plugin in plugins if not isinstance(plugin, (str, Path))), None)
+        live["roles"] = next((role for role in roles or () if not isinstance(role, (str, Path))), None)
         live["mcp_servers, which is no file"] = None if servers_file else mcp_servers
         self._live = [what for what, value in live.items() if value is not None]
         asked = model if model is not None else ClientModel(model_client, stream=model_client_stream)
@@ -329,7 +329,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
 
     def _message(self, said: Reply, asked: Sequence[BaseChatMessage]) -> TextMessage | HandoffMessage:
         usage = RequestUsage(prompt_tokens=said.usage.prompt_tokens, completion_tokens=said.usage.completion_tokens)
-        posts = " ".join(one.id for one in said.round.posts)
+        posts = " ".join(post.id for post in said.round.posts)
         made = {
             "content": said.text,
             "source": self.name,

@@ -169,7 +169,7 @@ class _Asker:
         work = self._target.run(task=words, cancellation_token=token, output_task_messages=False)
         said = run_on_loop(work, cancelled=stopped, token=token).messages
         calls = [one.models_usage for one in said if one.models_usage and "round" not in one.metadata]  # ours count
-        prompt, completion = sum(one.prompt_tokens for one in calls), sum(one.completion_tokens for one in calls)
+        prompt, completion = sum(call.prompt_tokens for call in calls), sum(call.completion_tokens for call in calls)
         count_asked(Usage(prompt, 0, completion, len(calls)))
         return next((str(one.to_model_text()) for one in reversed(said) if isinstance(one, BaseChatMessage)), "")
 

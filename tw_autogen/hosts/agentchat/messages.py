@@ -25,7 +25,7 @@ from tw_autogen.session import USER
 
 def lines_of(messages: Sequence[BaseChatMessage]) -> list[Line]:
     """Return messages as lines of a conversation; images are `data:` URLs."""
-    return [Line(_words(one), name=one.source, images=_images(one)) for one in messages]
+    return [Line(_words(message), name=message.source, images=_images(message)) for message in messages]
 
 
 class Translator:

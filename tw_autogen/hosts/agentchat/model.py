@@ -72,11 +72,11 @@ class ClientModel(BaseChatModel):
             ModelError: out of time, or cancelled.
         """
         info = self._client.model_info
-        asked = [_message(one, sees=bool(info.get("vision"))) for one in request.messages]
+        asked = [_message(message, sees=bool(info.get("vision"))) for message in request.messages]
         token = CancellationToken()
         more: dict[str, Any] = {"cancellation_token": token}
         if request.tools:
-            more["tools"] = [dict(one["function"]) for one in request.tools]
+            more["tools"] = [dict(tool["function"]) for tool in request.tools]
         if request.schema is not None and info.get("json_output"):
             more["json_output"] = True
 
@@ -113,8 +113,8 @@ def _message(message: Message, *, sees: bool) -> LLMMessage:
         return SystemMessage(content=str(content))
     if role == "assistant":
         calls = [
-            FunctionCall(id=one["id"], name=one["function"]["name"], arguments=one["function"]["arguments"])
-            for one in message.get("tool_calls") or ()
+            FunctionCall(id=call["id"], name=call["function"]["name"], arguments=call["function"]["arguments"])
+            for call in message.get("tool_calls") or ()
         ]
         return AssistantMessage(content=calls or str(content), source="assistant")
     if role == "tool":

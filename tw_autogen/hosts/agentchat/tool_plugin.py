@@ -25,7 +25,7 @@ def tool_plugin(wanted: Any) -> Any:
     """
     if not isinstance(wanted, BaseTool):
         return wanted
-    fields = sorted(wanted.args_type().model_fields.items(), key=lambda one: not one[1].is_required())
+    fields = sorted(wanted.args_type().model_fields.items(), key=lambda item: not item[1].is_required())
     signature = inspect.Signature(
         [
             inspect.Parameter(

@@ -274,7 +274,7 @@ class _Spending:
         summary = getattr(client, "actual_usage_summary", None) or {}
         models = [one for one in summary.values() if isinstance(one, dict)]
         prompt, completion = (
-            sum(one.get(f"{kind}_tokens") or 0 for one in models) for kind in ("prompt", "completion")
+            sum(model.get(f"{kind}_tokens") or 0 for model in models) for kind in ("prompt", "completion")
         )
         return Usage(prompt, 0, completion, int(client is not None), summary.get("total_cost") or 0.0)
 

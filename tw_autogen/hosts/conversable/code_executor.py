@@ -166,7 +166,7 @@ class KernelCodeExecutor(Closing):
 
     def _output(self, ran: Execution) -> str:
         limit = self._options.report_chars
-        logs = "\n".join(f"[{one.level}] {one.tag}: {one.message}" for one in ran.logs)
+        logs = "\n".join(f"[{log.level}] {log.tag}: {log.message}" for log in ran.logs)
         parts = (ran.stdout, ran.result or "", ran.stderr, logs, ran.error)
         return "\n".join(without_middle(part.strip("\n"), limit) for part in parts if part.strip())
 

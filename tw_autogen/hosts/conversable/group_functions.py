@@ -80,7 +80,7 @@ def with_context(wanted: Any) -> Any:
             if own is not None and not later:
                 own.give_back()
 
-    parameters = [one for one in signature.parameters.values() if one.name != _CONTEXT]
+    parameters = [parameter for parameter in signature.parameters.values() if parameter.name != _CONTEXT]
     returns = str if _is_reply_result(signature.return_annotation) else signature.return_annotation
     call.__signature__ = signature.replace(  # type: ignore[attr-defined]  # functions take attributes
         parameters=parameters, return_annotation=returns
@@ -111,9 +111,9 @@ def _with_injected(wanted: Any, function: Any, signature: inspect.Signature) -> 
     except Exception:  # noqa: BLE001 - names that are not there, in the words of whoever looks them up
         hints = {}
     injected, called = set(), getattr(function, "__name__", "a function")
-    for name, one in signature.parameters.items():
-        metadata = getattr(hints.get(name, one.annotation), "__metadata__", ())
-        if isinstance(one.default, Depends) or any(isinstance(part, Depends) for part in metadata):
+    for name, parameter in signature.parameters.items():
+        metadata = getattr(hints.get(name, parameter.annotation), "__metadata__", ())
+        if isinstance(parameter.default, Depends) or any(isinstance(part, Depends) for part in metadata):
             injected.add(name)
         elif isinstance(kind := hints.get(name), type) and issubclass(kind, BaseContext):
             raise ConfigError(
@@ -132,7 +132,7 @@ def _with_injected(wanted: Any, function: Any, signature: inspect.Signature) -> 
             raise TypeError(f"{', '.join(sorted(given))}: injected, so no call gives it")
         return inner(*args, **kwargs)
 
-    parameters = [one for name, one in signature.parameters.items() if name not in injected]
+    parameters = [parameter for name, parameter in signature.parameters.items() if name not in injected]
     return call, signature.replace(parameters=parameters)
 
 

@@ -38,7 +38,7 @@ def approval_by(agents: Iterable[Any]) -> Approve | None:
         if proposal.kind == "packages":
             words = f"{proposal.question[0].lower()}{proposal.question[1:]} (y/N) "
         else:
-            findings = "".join(f"! {visible(one)}\n" for one in proposal.findings)
+            findings = "".join(f"! {visible(finding)}\n" for finding in proposal.findings)
             fence = _fence(proposal.shown)
             hint = _CHANGE_HINT if proposal.editable else _TOOL_HINT
             words = f"\n{fence}\n{proposal.shown}\n{fence}\n{findings}{proposal.question} ({hint}) "
@@ -49,7 +49,7 @@ def approval_by(agents: Iterable[Any]) -> Approve | None:
 
 def _fence(text: str) -> str:
     """Return a fence that the text itself can't close."""
-    return "`" * max([3, *(len(one) + 1 for one in _FENCES.findall(text))])
+    return "`" * max([3, *(len(match) + 1 for match in _FENCES.findall(text))])
 
 
 def _human_input(agent: Any, prompt: str) -> str:

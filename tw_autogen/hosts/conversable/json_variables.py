@@ -101,11 +101,11 @@ def _in_json(value: Any, known: Container[int], depth: int) -> Any:
         return str(value)
     if type(value) in _MANY:
         items = [_in_json(one, known, depth + 1) for one in value]
-        same = all(one is before for one, before in zip(items, value, strict=True))
+        same = all(item is before for item, before in zip(items, value, strict=True))
         return value if same else type(value)(items)
     if type(value) is dict:
         pairs = {_in_json(key, known, depth + 1): _in_json(one, known, depth + 1) for key, one in value.items()}
-        same = all(key in value and value[key] is one for key, one in pairs.items())
+        same = all(key in value and value[key] is pair for key, pair in pairs.items())
         return value if same and len(pairs) == len(value) else pairs
     plain = _plain(value)
     return str(value) if plain is value else _in_json(plain, known, depth + 1)
@@ -120,7 +120,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if callable(getattr(type(value), "model_dump", None)):
         return dict(value)
     return value

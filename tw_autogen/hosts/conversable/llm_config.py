@@ -49,7 +49,7 @@ def _entries(llm_config: Any) -> list[dict[str, Any]]:
 def without_cache(llm_config: Any) -> Any:
     """Return an `llm_config` with which an agent of ours opens no cache of the current folder, for a summary either."""
     entries = _entries(llm_config)
-    if not entries or (not isinstance(llm_config, dict) and all(one.get(_CACHE) is None for one in entries)):
+    if not entries or (not isinstance(llm_config, dict) and all(entry.get(_CACHE) is None for entry in entries)):
         return llm_config
     return _without(frozenset(), entries)
 
@@ -61,14 +61,14 @@ def config_of_roles(llm_config: Any) -> dict[str, Any]:
 
 def _without(left_out: frozenset[str], entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Join the settings of `_entries` again, without some of them and without a cache of the current folder."""
-    if any(one.get(_CACHE) is not None for one in entries):
+    if any(entry.get(_CACHE) is not None for entry in entries):
         _log.warning(
             "llm_config has cache_seed, which counts for no role: it would be unpickled from the current folder. "
             "Give a chat a cache of your own: `with Cache.disk(seed, folder) as cache`, initiate_chat(..., cache=cache)"
         )
     kept, *listed = (
-        {key: value for key, value in one.items() if key not in left_out and key != _CACHE and value is not None}
-        for one in entries
+        {key: value for key, value in entry.items() if key not in left_out and key != _CACHE and value is not None}
+        for entry in entries
     )
     if listed:
         kept["config_list"] = listed

@@ -47,7 +47,7 @@ class ServiceAnswer(str):
 
 def key_of(messages: Sequence[Message]) -> AnswerKey | None:
     """Return the key of the last answer in a service's messages; None if it is not there as an object."""
-    own = [one.get("content") for one in messages if one.get("role") == "assistant"]
+    own = [message.get("content") for message in messages if message.get("role") == "assistant"]
     return own[-1].key if own and isinstance(own[-1], ServiceAnswer) else None
 
 
@@ -61,7 +61,7 @@ def text_of(message: Message) -> str:
     content = message.get("content")
     if isinstance(content, list):
         texts = (part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text")
-        return "\n".join(str(one) for one in texts if one)
+        return "\n".join(str(text) for text in texts if text)
     if content == "None" and calls_tool(message):
         return ""  # a group makes a string of what is not there
     return str(content or "")
@@ -70,7 +70,7 @@ def text_of(message: Message) -> str:
 def images_of(message: Message) -> tuple[str, ...]:
     """Return the URLs of the images that a message brings as parts."""
     parts = message.get("content")
-    listed = [one for one in parts if isinstance(one, Mapping)] if isinstance(parts, list) else []
+    listed = [part for part in parts if isinstance(part, Mapping)] if isinstance(parts, list) else []
     found = [one.get("image_url") for one in listed if one.get("type") == "image_url"]
     urls = (str(one.get("url", "") if isinstance(one, Mapping) else one) for one in found)
     return tuple(url for url in urls if url)
@@ -96,11 +96,13 @@ def lines_of(messages: Sequence[Message], sender: Any, names: Collection[str]) -
 
 def _lines(messages: Sequence[Message], names: Collection[str] | None) -> list[partner_conversation.Line]:
     lines = [
-        partner_conversation.Line(text_of(one), _is_own(one, names), str(one.get("name") or ""), images_of(one))
-        for one in messages
-        if one.get("role") not in _UNSAID
+        partner_conversation.Line(
+            text_of(message), _is_own(message, names), str(message.get("name") or ""), images_of(message)
+        )
+        for message in messages
+        if message.get("role") not in _UNSAID
     ]
-    return [one for one in lines if one.text.strip() or one.images]
+    return [line for line in lines if line.text.strip() or line.images]
 
 
 def _is_own(message: Message, names: Collection[str] | None) -> bool:

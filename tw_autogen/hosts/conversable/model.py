@@ -66,7 +66,7 @@ class HostModel(BaseChatModel):
         Raises:
             ModelError: out of time, cancelled, or a safeguard of the agent's blocked the call.
         """
-        copies = [dict(one) for one in request.messages]
+        copies = [dict(message) for message in request.messages]
         return run_abandonable(
             lambda give, abandoned: self._ask(copies, list(request.tools or ())),
             where=f"the client of {self._agent.name}",
@@ -165,9 +165,9 @@ def _field(thing: Any, name: str) -> Any:
 def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
     calls = None if isinstance(message, str) else _field(message, "tool_calls")
     return tuple(
-        ToolCall(str(_field(one, "id") or ""), str(_field(what, "name")), str(_field(what, "arguments") or "{}"))
-        for one in calls or ()
-        for what in [_field(one, "function")]
+        ToolCall(str(_field(call, "id") or ""), str(_field(what, "name")), str(_field(what, "arguments") or "{}"))
+        for call in calls or ()
+        for what in [_field(call, "function")]
     )
 
 

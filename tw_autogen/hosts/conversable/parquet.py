@@ -96,9 +96,9 @@ def _batches(opened: Any, rows: int) -> list[Any]:
     """
     batches, left, values = [], _MOST_BYTES, _MOST_VALUES
     for batch in opened.iter_batches(rows):
-        counts = [_count_values(one) for one in batch.columns]
+        counts = [_count_values(column) for column in batch.columns]
         values -= sum(counts)
-        objects = (count for count, one in zip(counts, batch.columns, strict=True) if not _is_plain(one.type))
+        objects = (count for count, column in zip(counts, batch.columns, strict=True) if not _is_plain(column.type))
         left -= batch.nbytes + _OBJECT_BYTES * sum(objects)
         if values < 0:
             raise ValueError(f"the table has more than {_MOST_VALUES} values, which a tool takes at most")
@@ -131,7 +131,7 @@ def _is_ordinary(said: Any, rows: int) -> bool:
     Labels become such a type, and where they have several levels each is parsed as Python, as often as it is named.
     Labels of many rows on several levels are counted by pandas, whose hashes can be chosen to be one.
     """
-    levels = sum(isinstance(one, str) for one in said.get("index_columns", ()))
+    levels = sum(isinstance(column, str) for column in said.get("index_columns", ()))
     types = [
         one[name]
         for place in ("columns", "column_indexes")
@@ -205,7 +205,7 @@ def _pages(file: BinaryIO, start: int, length: int, most: int) -> Iterator[tuple
         file.seek(at)
         header = _struct(file)
         page, compressed = header.get(_UNCOMPRESSED, -1), header.get(_COMPRESSED, -1)
-        values = [header[one] for one in _VALUES if one in header]
+        values = [header[value] for value in _VALUES if value in header]
         if most < 0 or min(page, compressed, *values) < 0:
             raise ValueError(f"a column of the table has no pages that can be read, or more than {_MOST_PAGES}")
         yield page, sum(values)

@@ -259,7 +259,11 @@ class PluginTools(Closing):
             return f"{name} was not called: these tools were closed"
         try:
             given = check_arguments(spec, arguments)
-            tables = {one.name for one in spec.parameters if is_table(one) and isinstance(given.get(one.name), str)}
+            tables = {
+                parameter.name
+                for parameter in spec.parameters
+                if is_table(parameter) and isinstance(given.get(parameter.name), str)
+            }
             with self._turn(stopped):
                 if stopped.is_set():  # while it waited for its turn
                     return f"{name} was not called"
@@ -323,7 +327,7 @@ class PluginTools(Closing):
         if not isinstance(self._kernel, FileDescriber):
             return ""
         (found,) = self._kernel.describe_files([(name, name)], seconds=self._seconds)["files"]
-        lines = [one for one in found["lines"] if one.startswith(_READING)]
+        lines = [line for line in found["lines"] if line.startswith(_READING)]
         return lines[0].removeprefix(_READING) if len(lines) == 1 else ""
 
     def _read_in_kernel(self, call: str) -> Any:
@@ -384,10 +388,10 @@ class PluginTools(Closing):
 def _by_position(spec: PluginSpec, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments of a call by position, where they can't be given by name, and by name."""
     args: list[Any] = []
-    for one in spec.parameters:
-        value = given.get(one.name, one.default)
-        if one.by != "position" or value is inspect.Parameter.empty:
+    for parameter in spec.parameters:
+        value = given.get(parameter.name, parameter.default)
+        if parameter.by != "position" or value is inspect.Parameter.empty:
             break
         args.append(value)
-    named = {one.name for one in spec.parameters[: len(args)]}
+    named = {parameter.name for parameter in spec.parameters[: len(args)]}
     return args, {key: value for key, value in given.items() if key not in named}

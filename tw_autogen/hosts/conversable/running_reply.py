@@ -31,8 +31,8 @@ class RunningReply:
     def stop(self) -> None:
         """Stop it, wherever it is; never blocks."""
         self.stopped.set()
-        for one in list(self.conversations):
-            one.stop(self.stopped)
+        for conversation in list(self.conversations):
+            conversation.stop(self.stopped)
 
 
 RUNNING: ContextVar[RunningReply | None] = ContextVar("running", default=None)

@@ -307,7 +307,7 @@ class SharedSession(Closing):
         Raises:
             ConfigError: the workspace lies in a folder that code may read.
         """
-        if any(one.role_config.kernel is None for one in self._members.values()):
+        if any(member.role_config.kernel is None for member in self._members.values()):
             with relative_to_folder(self._made_in):
                 read = read_settings(self._settings, trust=self._trust.holds())
             check_clients_apart(name, read, self._workspace)
@@ -315,7 +315,7 @@ class SharedSession(Closing):
     @property
     def planner(self) -> str:
         """The name of the member that plans; empty if none does."""
-        return next((name for name, one in self._members.items() if one.role_config.role == "planner"), "")
+        return next((name for name, member in self._members.items() if member.role_config.role == "planner"), "")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -344,7 +344,7 @@ class SharedSession(Closing):
 
     def present(self, agents: Iterable[Any]) -> set[str]:
         """Return the names of the members among these agents."""
-        return {name for name, one in self._members.items() if any(one is agent for agent in agents)}
+        return {name for name, member in self._members.items() if any(member is agent for agent in agents)}
 
     def write_context_variables(self, board: Mapping[str, str], next_speaker: str) -> None:
         """Make each member write board and next speaker where the host reads them.
@@ -353,8 +353,8 @@ class SharedSession(Closing):
             board: Bulletins by role.
             next_speaker: Name of the role that the newest post is for.
         """
-        for one in self._members.values():
-            one.write_context_variables(board, next_speaker)
+        for member in self._members.values():
+            member.write_context_variables(board, next_speaker)
 
     def chat_of(self, groupchat: Any) -> SharedChat | None:
         """Return the chat of a group of the host's; None if no member has been in it yet."""
@@ -405,14 +405,14 @@ class SharedSession(Closing):
             trust=self._trust.holds(),
         )
         made._files, made._made_in = self._files, self._made_in
-        made._members = {name: copy.deepcopy(one, memo) for name, one in self._members.items()}
+        made._members = {name: copy.deepcopy(member, memo) for name, member in self._members.items()}
         return made
 
     def opened(self) -> Session:
         """Open a session with all members."""
         with relative_to_folder(self._made_in):
             return open_team(
-                [one.role_config for one in self._members.values()],
+                [member.role_config for member in self._members.values()],
                 folder=self._workspace,
                 handlers=self._handlers,
                 settings={"planner.instructions": self.house_rules, **self._settings},
@@ -439,7 +439,11 @@ def non_members(agents: Iterable[Any], shared: SharedSession) -> list[Any]:
         agents: All agents of the group.
         shared: The session with the members.
     """
-    return [one for one in agents if one.name not in (*shared.names, *_HELPERS) and not one.name.startswith("wrapped_")]
+    return [
+        agent
+        for agent in agents
+        if agent.name not in (*shared.names, *_HELPERS) and not agent.name.startswith("wrapped_")
+    ]
 
 
 def _is_over(groupchat: Any) -> bool:

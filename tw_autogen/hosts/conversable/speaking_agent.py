@@ -84,8 +84,8 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         super().__init__(name, *args, **host)
         refuse_settings(name, self.llm_config)
         self._silent_with: dict[Any, bool] = {}
-        for one in _REPLY_FUNCTIONS:  # the reply list holds the base class's: overriding alone changes nothing
-            super().replace_reply_func(getattr(ConversableAgent, one), getattr(type(self), one))
+        for function in _REPLY_FUNCTIONS:  # the reply list holds the base class's: overriding alone changes nothing
+            super().replace_reply_func(getattr(ConversableAgent, function), getattr(type(self), function))
 
     def generate_oai_reply(
         self, messages: Messages | None = None, sender: Any = None, config: Any = None, **kwargs: Any
@@ -240,7 +240,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         if newest is None or _says_something(newest):
             return newest
         messages = self._oai_messages[agent] if agent is not None else next(iter(self._oai_messages.values()))
-        return next((one for one in reversed(messages) if _says_something(one)), newest)
+        return next((message for message in reversed(messages) if _says_something(message)), newest)
 
     def update_tool_signature(self, tool_sig: Any, is_remove: bool, *args: Any, **kwargs: Any) -> None:
         """Update a tool of the agent's model, as with any agent, if its roles can call it.
@@ -315,7 +315,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
     def _own_arguments(cls) -> set[str]:
         """Return the names of the arguments that our classes add to the host's."""
         ours = (kind for kind in cls.__mro__ if issubclass(kind, SpeakingAgent))
-        named = {one.name for kind in ours for one in inspect.signature(kind.__init__).parameters.values()}
+        named = {parameter.name for kind in ours for parameter in inspect.signature(kind.__init__).parameters.values()}
         return named - {"self", "args", "host", "does", "role_config"}
 
     def _excluding(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -343,7 +343,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         """
         made = type(self).__new__(type(self))
         memo[id(self)] = made
-        ours = {**{id(one): one for one in self._oai_messages}, **memo}
+        ours = {**{id(message): message for message in self._oai_messages}, **memo}
         for name, value in vars(self).items():
             if name in self._shared_with_copies:
                 made.__dict__[name] = value

@@ -114,7 +114,7 @@ class ArrowReader:
 
         column = self.column(number)
         kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-        if column.null_count or not any(one(column.type) for one in kinds):
+        if column.null_count or not any(kind(column.type) for kind in kinds):
             raise ValueError(f"a column's numbers are not numbers: {column.type}")
         self._budget.claim(len(column) * max(1, column.type.bit_width // 8))  # each time that a header names it
         values = column.to_numpy()

@@ -203,5 +203,5 @@ def remove_bundle(package: str) -> None:
         package: The bundle's name.
     """
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != "Bundled"]
-    for name in [one for one in sys.modules if one == package or one.startswith(f"{package}.")]:
+    for name in [module for module in sys.modules if module == package or module.startswith(f"{package}.")]:
         del sys.modules[name]

@@ -107,7 +107,7 @@ def check_fields(plain: Mapping[str, Any], fields: Mapping[str, tuple[type, ...]
     for name, kinds in fields.items():
         found = type(plain.get(name))
         if found not in kinds:
-            expected = " or ".join(one.__name__ for one in kinds)
+            expected = " or ".join(kind.__name__ for kind in kinds)
             raise ValueError(f"{what} has no {name!r} that crosses: expected {expected}, got {found.__name__}")
 
 

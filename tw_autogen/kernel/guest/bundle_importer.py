@@ -34,7 +34,7 @@ class Bundled(InspectLoader):
 
     def is_package(self, fullname: str) -> bool:
         """Return whether a name is a package's, not a module's."""
-        return any(one.startswith(f"{fullname}.") for one in self._sources)
+        return any(source.startswith(f"{fullname}.") for source in self._sources)
 
 
 def install(sources: dict[str, str]) -> None:

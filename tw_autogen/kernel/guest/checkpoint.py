@@ -157,7 +157,7 @@ def write(
         except Exception as error:  # noqa: BLE001 - as above
             left[name] = f"{type(error).__name__}: {str(error)[:200]}"
     kept: list[str] = []
-    for name in sorted(sizes, key=lambda one: sizes[one]):
+    for name in sorted(sizes, key=lambda size: sizes[size]):
         if sum(sizes[one] for one in kept) + sizes[name] > most_bytes - 4096:
             left[name] = f"together they take more than {mega} MB"
         else:
@@ -593,5 +593,5 @@ def _names_of(node: ast.stmt) -> list[str]:
     if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
         return [node.name]
     if isinstance(node, ast.Assign):  # Point = namedtuple("Point", "x y")
-        return [one.id for one in node.targets if isinstance(one, ast.Name)]
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
     return []

@@ -192,12 +192,12 @@ class Codec:
         check_fields(plain, _FIELDS[kind], kind)
         if kind == "dict":
             bounds.memory.claim(_BYTES_PER_PAIR * len(plain["items"]))
-            return bounds.time.build_dict([self._pair(one, bounds) for one in plain["items"]])
+            return bounds.time.build_dict([self._pair(item, bounds) for item in plain["items"]])
         if kind == "tuple":
-            return tuple(self.unpack(one, bounds) for one in plain["items"])
+            return tuple(self.unpack(item, bounds) for item in plain["items"])
         if kind in ("set", "frozenset"):
             bounds.memory.claim(_BYTES_PER_MEMBER * len(plain["items"]))
-            items = bounds.time.build_set([self.unpack(one, bounds) for one in plain["items"]])
+            items = bounds.time.build_set([self.unpack(item, bounds) for item in plain["items"]])
             return items if kind == "set" else frozenset(items)
         if kind in ("date", "time", "datetime"):
             when = getattr(datetime, kind).fromisoformat(_matching(_STAMP, plain["iso"]))

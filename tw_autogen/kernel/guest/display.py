@@ -99,7 +99,7 @@ def _vega_chart(value: Any) -> str:
         return ""
     inner = (one for name in ("layer", "hconcat", "vconcat", "concat") for one in value.get(name) or ())
     marks = [one["mark"] for one in (value, *inner) if isinstance(one, Mapping) and one.get("mark")]
-    kinds = [str(one.get("type") if isinstance(one, Mapping) else one) for one in marks]
+    kinds = [str(mark.get("type") if isinstance(mark, Mapping) else mark) for mark in marks]
     return _titled(value.get("title"), kinds or ["several charts"])
 
 
@@ -429,9 +429,12 @@ def _is_blank(figure: Any) -> bool:
     for axes in figure.axes:
         if any((axes.patches, axes.images, axes.tables, axes.texts, axes.artists)):
             return False
-        if any(isfinite(one.get_xydata()).all(axis=1).any() for one in axes.lines):
+        if any(isfinite(line.get_xydata()).all(axis=1).any() for line in axes.lines):
             return False
-        if any(len(one.get_paths() or ()) and isfinite(one.get_offsets()).any() for one in axes.collections):
+        if any(
+            len(collection.get_paths() or ()) and isfinite(collection.get_offsets()).any()
+            for collection in axes.collections
+        ):
             return False
     return True
 

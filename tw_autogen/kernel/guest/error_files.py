@@ -96,12 +96,16 @@ def named_files(error: BaseException) -> list[str]:
     found = [os.fsdecode(one) for one in named if isinstance(one, str | bytes | os.PathLike)]
     if not found:
         text = error_text(error)
-        found = [one[1] for one in _QUOTED.finditer(text)]
+        found = [match[1] for match in _QUOTED.finditer(text)]
         found = found or [one[1] for pattern in _UNQUOTED if (one := pattern.search(text))]
         cut = _CUT.search(text)
         if cut or _UNNAMED in text:
             found = [one for one in _of_line(error) if one.endswith(cut[1] if cut else "")]
-    fit = (one for one in dict.fromkeys(found) if len(one) <= MOST_PATH_CHARS and not one.startswith(_VIRTUAL))
+    fit = (
+        fromkey
+        for fromkey in dict.fromkeys(found)
+        if len(fromkey) <= MOST_PATH_CHARS and not fromkey.startswith(_VIRTUAL)
+    )
     return [one for one in fit if "\0" not in one][:_MOST_FILES]
 
 
@@ -117,7 +121,7 @@ def writes(error: BaseException) -> bool:
     opened = line.count("open(") + line.count("File(")
     modes = _MODE.findall(line) if opened else []
     if modes or (opened and _is_cell(frames[-1].filename)):
-        return len(modes) >= opened and all(set(one) & set("wax+") for one in modes)
+        return len(modes) >= opened and all(set(mode) & set("wax+") for mode in modes)
     if frames and _is_cell(frames[-1].filename):
         return bool(_CALL_THAT_WRITES.search(line)) and not _CALL_THAT_READS.search(line)
     library = itertools.takewhile(lambda frame: not _is_cell(frame.filename), reversed(frames))
@@ -153,7 +157,7 @@ def _of_line(error: BaseException) -> Iterator[str]:
     except (SyntaxError, ValueError, MemoryError, RecursionError):  # a line of several
         return
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    for given in itertools.chain.from_iterable((*one.args, *(word.value for word in one.keywords)) for one in calls):
+    for given in itertools.chain.from_iterable((*call.args, *(word.value for word in call.keywords)) for call in calls):
         value = _value(given, frame)
         text = os.fspath(value) if isinstance(value, str | os.PathLike) else ""
         if isinstance(text, str) and "/" in text and "\n" not in text:

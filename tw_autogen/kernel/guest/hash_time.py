@@ -101,8 +101,8 @@ class HashFloodGuard:
     def _watched(self, items: Sequence[_Item]) -> Iterator[_Item]:
         """Yield values, each as soon as the one before was hashed in time."""
         began, look = thread_time(), self._look
-        for number, one in enumerate(items, 1):
-            yield one
+        for number, item in enumerate(items, 1):
+            yield item
             look(began, number)
         self._count(began, len(items))
 

@@ -41,9 +41,13 @@ def also_missing(read: Callable[[], str], error: BaseException, known: Container
         return ""
     first = getattr(error, "name", None)
     lacking = [
-        one for one in names if one not in known and not hasattr(builtins, one) and one not in (first, *_IMPLIED)
+        name for name in names if name not in known and not hasattr(builtins, name) and name not in (first, *_IMPLIED)
     ]
-    modules = [one for one in dict.fromkeys(_modules(tree)) if one != (first or "").partition(".")[0] and _absent(one)]
+    modules = [
+        fromkey
+        for fromkey in dict.fromkeys(_modules(tree))
+        if fromkey != (first or "").partition(".")[0] and _absent(fromkey)
+    ]
     parts = [
         f"{said}: {', '.join(found[:_MOST_NAMED])}"
         for said, found in (("not defined", lacking), ("not installed", modules))
@@ -71,7 +75,7 @@ def missing_column(error: BaseException) -> str:
         said = str(error.args[0]) if error.args else ""
         near = ", ".join(repr(one[:_NAME_CHARS]) for one in nearest(_QUOTED.findall(said) or [said], columns))
         more = f", … {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
-        shown = ", ".join(repr(one[:_NAME_CHARS]) for one in columns[:_MOST_COLUMNS])
+        shown = ", ".join(repr(column[:_NAME_CHARS]) for column in columns[:_MOST_COLUMNS])
         return f"{name} has the columns {shown}{more}{f'; nearest: {near}' if near else ''}."
     except Exception:  # noqa: BLE001 - a table may be of a class of the cell's
         return ""
@@ -102,8 +106,8 @@ def nearest(names: Iterable[str], there: Iterable[str]) -> list[str]:
     import difflib  # not needed before something is missing
 
     plain = {_plain(one): one for one in there}
-    found = [one for name in names for one in difflib.get_close_matches(_plain(name), plain, 3)]
-    return [plain[one] for one in dict.fromkeys(found)][:3]
+    found = [match for name in names for match in difflib.get_close_matches(_plain(name), plain, 3)]
+    return [plain[fromkey] for fromkey in dict.fromkeys(found)][:3]
 
 
 def _plain(name: str) -> str:
@@ -118,7 +122,7 @@ def _unbound(code: str) -> Iterator[str]:
     while at < len(tables):
         tables += tables[at].get_children()
         at += 1
-    symbols = [(table is top, one) for table in tables for one in table.get_symbols()]
+    symbols = [(table is top, symbol) for table in tables for symbol in table.get_symbols()]
     bound = {
         one.get_name()
         for is_top, one in symbols
@@ -135,7 +139,7 @@ def _modules(tree: ast.Module) -> Iterator[str]:
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Import):
-            yield from (one.name.partition(".")[0] for one in node.names)
+            yield from (name.name.partition(".")[0] for name in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             yield node.module.partition(".")[0]
         elif not isinstance(node, ast.Try):

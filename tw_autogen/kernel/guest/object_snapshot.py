@@ -54,7 +54,7 @@ NOTHING = Contents()
 def changeable(values: Iterable[Any]) -> list[Any]:
     """Leave out what can't change; quick also for a million numbers."""
     values = values if type(values) is list else list(values)
-    return [] if set(map(type, values)) <= PLAIN else [one for one in values if type(one) not in PLAIN]
+    return [] if set(map(type, values)) <= PLAIN else [value for value in values if type(value) not in PLAIN]
 
 
 def is_a(value: Any, kind: type | tuple[type, ...]) -> bool:
@@ -337,9 +337,9 @@ def _with_attributes(value: Any, rest: Contents) -> Contents:
             if own is not None:
                 dict.clear(own)
                 dict.update(own, names)
-            for name, one in slots.items():
-                if one is not _UNSET:
-                    object.__setattr__(value, name, one)
+            for name, slot in slots.items():
+                if slot is not _UNSET:
+                    object.__setattr__(value, name, slot)
                 elif hasattr(value, name):
                     object.__delattr__(value, name)
             if first:
@@ -347,7 +347,7 @@ def _with_attributes(value: Any, rest: Contents) -> Contents:
 
         return undo
 
-    held = (*rest.inner, *changeable((*names.values(), *(one for one in slots.values() if one is not _UNSET))), kind)
+    held = (*rest.inner, *changeable((*names.values(), *(slot for slot in slots.values() if slot is not _UNSET))), kind)
     takes = own is not None or slots or rest.copy
     return Contents(held, copy if takes else None, rest.size + 100 * len(names), hashes=rest.hashes, code=rest.code)
 

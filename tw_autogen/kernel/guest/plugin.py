@@ -204,7 +204,7 @@ def load_plugin(
         module = _files.get((path or "", source)) or _run(name, source, path)
         if path is not None and _functions(module):
             _files[path, source] = module
-    own = (one for one in vars(module).values() if isinstance(one, (type, types.FunctionType)))
+    own = (var for var in vars(module).values() if isinstance(var, (type, types.FunctionType)))
     found: list[Any] = [one for one in _functions(module) if one.__name__ == name]
     found = found or [one for one in own if one.__module__ == module.__name__ and vars(one).get(_MARK)]
     if len(found) != 1:
@@ -225,7 +225,7 @@ def load_plugin(
 
 def _functions(module: types.ModuleType) -> list[types.FunctionType]:
     """Return a file's own `@plugin` functions."""
-    own = (one for one in vars(module).values() if isinstance(one, types.FunctionType))
+    own = (var for var in vars(module).values() if isinstance(var, types.FunctionType))
     return [one for one in own if one.__module__ == module.__name__ and plugin_options(one) is not None]
 
 
@@ -237,12 +237,12 @@ def run_plugin_tests(tested: Callable[..., Any]) -> list[tuple[str, str]]:
     outcomes = []
     module: types.ModuleType = tested._tw_module  # type: ignore[attr-defined] # set by `load_plugin`
     several = len(_functions(module)) > 1
-    for one in list(vars(module).values()):
-        if (marked := getattr(one, _TEST, None)) is not None:
-            if several and tested.__name__ not in inspect.signature(one).parameters:
+    for var in list(vars(module).values()):
+        if (marked := getattr(var, _TEST, None)) is not None:
+            if several and tested.__name__ not in inspect.signature(var).parameters:
                 continue
             try:
-                one(tested)
+                var(tested)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 - foreign code; what it raises is the outcome, SystemExit too
@@ -320,8 +320,8 @@ def _changed_at(file: str) -> float:
 def _builtins_for(folder: str) -> Mapping[str, Any]:
     """Return the builtins of a folder's plugins; their imports are resolved apart if another folder has such names."""
     if folder not in _folders:
-        names = {one.name for one in pkgutil.iter_modules([folder])}
-        taken = {one.name for one in pkgutil.iter_modules(_folders)}
+        names = {module.name for module in pkgutil.iter_modules([folder])}
+        taken = {module.name for module in pkgutil.iter_modules(_folders)}
         _folders[folder] = _ImportsApart(folder).builtins if names & taken else vars(builtins)
     return _folders[folder]
 

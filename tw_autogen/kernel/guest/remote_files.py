@@ -178,7 +178,7 @@ class SyncState:
     def _walk(self) -> dict[str, tuple[int, int]]:
         found: dict[str, tuple[int, int]] = {}
         for top, folders, names in os.walk(self._folder):
-            folders[:] = sorted(one for one in folders if not one.startswith((".", "__")))
+            folders[:] = sorted(folder for folder in folders if not folder.startswith((".", "__")))
             for name in sorted(names):
                 path = Path(top, name)
                 if name.startswith(".") or path.is_symlink() or not path.is_file():

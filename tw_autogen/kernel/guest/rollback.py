@@ -231,9 +231,9 @@ def _meant(words: set[str], names: Mapping[str, Any]) -> list[str]:
 def _words_of(code: types.CodeType) -> set[str]:
     """Return every name and every word of a text in a function's body."""
     found = {*code.co_names}
-    for one in code.co_consts:
-        if isinstance(one, types.CodeType):
-            found |= _words_of(one)
-        elif isinstance(one, str):
-            found.update(_WORD.findall(one))
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            found |= _words_of(const)
+        elif isinstance(const, str):
+            found.update(_WORD.findall(const))
     return found

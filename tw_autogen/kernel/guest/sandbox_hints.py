@@ -133,7 +133,7 @@ class Hints:
         if not top or top in sys.modules:
             return ""
         granted = [one for one in self._files.granted if one != self._folder]
-        folders = [os.path.normpath(os.path.join(place, one)) for place in granted for one in _SOURCES]
+        folders = [os.path.normpath(os.path.join(place, source)) for place in granted for source in _SOURCES]
         folders += [os.path.dirname(one) for one in granted if os.path.basename(one) == f"{top}.py"]
         known = {os.path.realpath(one) for one in sys.path}
         for folder in folders:
@@ -402,7 +402,9 @@ def _named(name: str, places: Iterable[str]) -> list[str]:
 
 
 def _makes_folder(error: BaseException) -> bool:
-    return "mkdir(" in failed_line(error) or any(one.name in ("mkdir", "makedirs") for one in last_frames(error)[-1:])
+    return "mkdir(" in failed_line(error) or any(
+        frame.name in ("mkdir", "makedirs") for frame in last_frames(error)[-1:]
+    )
 
 
 def _is_in(error: BaseException, parts: Iterable[str]) -> bool:

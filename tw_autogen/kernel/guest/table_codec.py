@@ -163,7 +163,7 @@ def take_table(name: str, codec: Codec, bounds: Bounds) -> Any:
     memory.claim(8 * rows)
     columns = _Unpacker(codec, raw, ArrowReader(stream, memory) if stream and codec.arrow else None, bounds)
     del raw, stream
-    read = {number: columns.unpack(one) for number, one in enumerate(header["columns"])}
+    read = {number: columns.unpack(column) for number, column in enumerate(header["columns"])}
     index, labels = columns.unpack_index(header["index"]), columns.unpack_index(header["labels"])
     if {len(index), *map(len, read.values())} != {rows} or len(labels) != len(read):
         raise ValueError(f"a table's columns are not of {rows} rows, or not as many as their labels")
@@ -206,7 +206,7 @@ class _Packer:
             if str in types and types <= {str, type(None)} and (texts := self._put_arrow(column.to_numpy())):
                 return {"kind": "texts", "values": texts}
             plain = types <= {bool, int, float, str, type(None)}
-            return {"kind": "object", "values": values if plain else [self._codec.pack(one) for one in values]}
+            return {"kind": "object", "values": values if plain else [self._codec.pack(value) for value in values]}
         if isinstance(dtype, (np.dtype, pd.DatetimeTZDtype)) and dtype.kind in "Mm":
             zone = str(dtype.tz) if isinstance(dtype, pd.DatetimeTZDtype) else None
             stamps = column.astype("int64").to_numpy()
@@ -234,13 +234,18 @@ class _Packer:
         raise TypeError(f"column {column.name!r} has dtype {dtype}, which doesn't cross; {hint}")
 
     def pack_index(self, index: Any) -> dict[str, Any]:
-        names = [self._codec.pack(one) for one in index.names]
+        names = [self._codec.pack(name) for name in index.names]
         if isinstance(index, pd.RangeIndex):
             return {"kind": "range", "range": [index.start, index.stop, index.step], "names": names}
         if isinstance(index, pd.MultiIndex):  # by level and code: a missing label would make floats of whole numbers
             used = index.remove_unused_levels()
             levels = [self.pack(_as_series(level, level.name)) for level in used.levels]
-            return {"kind": "multi", "levels": levels, "codes": [self._put(one) for one in used.codes], "names": names}
+            return {
+                "kind": "multi",
+                "levels": levels,
+                "codes": [self._put(code) for code in used.codes],
+                "names": names,
+            }
         level = self.pack(_as_series(index, index.name))
         return {"kind": "flat", "levels": [level], "names": names, "frequency": _frequency(index)}
 
@@ -272,7 +277,7 @@ class _Unpacker:
         if kind == "text":
             return self._texts(packed)
         if kind == "object":
-            return pd.Series([self._codec.unpack(one, self._bounds) for one in packed["values"]], dtype="object")
+            return pd.Series([self._codec.unpack(value, self._bounds) for value in packed["values"]], dtype="object")
         if kind == "interval":
             left, right = self.unpack(packed["left"]), self.unpack(packed["right"])
             self._memory.claim(4 * len(left))
@@ -325,7 +330,7 @@ class _Unpacker:
 
     def unpack_index(self, packed: dict[str, Any]) -> Any:
         kind = _checked(packed, _INDEXES, "index")
-        names = [self._codec.unpack(one, self._bounds) for one in packed["names"]]
+        names = [self._codec.unpack(name, self._bounds) for name in packed["names"]]
         if kind == "range":
             if len(packed["range"]) != 3 or not all(type(one) is int and abs(one) < 1 << 62 for one in packed["range"]):
                 raise ValueError("an index that counts has no start, stop and step")

@@ -91,12 +91,12 @@ def reply_always(kernel: Any) -> None:
 def _bounded(reply: dict[str, Any]) -> dict[str, Any]:
     """Cut what a reply holds of exceptions, and leave out payloads that nobody reads."""
     answers = reply.get("user_expressions") or {}
-    for one in (reply, *(answers.values() if isinstance(answers, dict) else ())):
-        if isinstance(one, dict) and one.get("status") == "error":
-            one["ename"] = clip(str(one.get("ename")), _NAME_CHARS)
-            one["evalue"] = clip(str(one.get("evalue")), _ERROR_CHARS)
-            one["traceback"] = [
-                clip(str(line), _ERROR_CHARS) for line in list(one.get("traceback") or ())[-_MOST_LINES:]
+    for answer in (reply, *(answers.values() if isinstance(answers, dict) else ())):
+        if isinstance(answer, dict) and answer.get("status") == "error":
+            answer["ename"] = clip(str(answer.get("ename")), _NAME_CHARS)
+            answer["evalue"] = clip(str(answer.get("evalue")), _ERROR_CHARS)
+            answer["traceback"] = [
+                clip(str(line), _ERROR_CHARS) for line in list(answer.get("traceback") or ())[-_MOST_LINES:]
             ]
     payload = reply.get("payload") or []
     reply["payload"] = [one for one in payload if isinstance(one, dict) and one.get("source") == SOURCE]

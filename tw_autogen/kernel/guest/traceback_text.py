@@ -86,7 +86,9 @@ def trace(error: BaseException, cells: Cells, plugins: dict[str, str], notes: It
     lines = _frames(error, cells, plugins)
     text = "\n".join([*(["Traceback (most recent call last):"] if lines else []), *lines, _last(error, cells)])
     if members := _members(error):
-        each = "\n".join(line for one in members for line in (*_frames(one, cells, plugins)[-1:], _last(one, cells)))
+        each = "\n".join(
+            line for member in members for line in (*_frames(member, cells, plugins)[-1:], _last(member, cells))
+        )
         text = f"{each}\n\nThe errors above are in this group:\n\n{text}"
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and cause is not error and own_words(cause) != own_words(error):

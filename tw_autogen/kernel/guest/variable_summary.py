@@ -135,7 +135,7 @@ def _plain_text(value: Any, depth: int) -> str:
         return "" if _is_long(value) else str(value)
     if any((one.__module__, one.__name__) == ("numpy", "generic") for one in type(value).__mro__):
         return str(value)
-    kind: Any = next((one for one in _CONTAINERS if is_a(value, one)), None)
+    kind: Any = next((container for container in _CONTAINERS if is_a(value, container)), None)
     if kind is None or not depth or kind.__len__(value) > _MOST_ITEMS:
         return ""
     if kind is dict:

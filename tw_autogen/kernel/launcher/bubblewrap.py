@@ -46,15 +46,15 @@ def run_wrapped(
     try:
         written = request["assignment"]["write"]
         paths = [one for one in outermost([*request["sandbox"]["read"], *read]) if resolve(one, written)]
-        shows = _sources(request, [one for one in paths if not os.path.islink(one)])
+        shows = _sources(request, [path for path in paths if not os.path.islink(path)])
         os.write(wanted, json.dumps({"shown": folders, **shows}).encode())
         words = ["bwrap", *_options(request, paths, folders, pipes), "--", *command, str(wanted)]
         code = subprocess.run(words, pass_fds=(*passed, wanted, *pipes.values()), check=False).returncode
     except OSError as error:
         return f"bwrap: {error.strerror}"
     finally:
-        for one in (wanted, *pipes.values()):
-            os.close(one)
+        for pipe in (wanted, *pipes.values()):
+            os.close(pipe)
     if code:
         with open(log, encoding="utf-8", errors="replace") as file:
             file.seek(said_before)

@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> None:
         supervise(channel, request, sockets)
     else:
         at_once, *modules = rest
-        _serve_many(channel, level, modules, at_once=[one for one in at_once.split(",") if one])
+        _serve_many(channel, level, modules, at_once=[part for part in at_once.split(",") if part])
 
 
 def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:

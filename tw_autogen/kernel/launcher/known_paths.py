@@ -77,7 +77,7 @@ def resolve(path: str, written: Iterable[str]) -> str:
                 here = f"{here}/{part}"
                 continue
             links += 1
-            if links > _MOST_LINKS or any(is_below(here or "/", one) for one in places):
+            if links > _MOST_LINKS or any(is_below(here or "/", place) for place in places):
                 return ""
             here = "" if target.startswith("/") else here
             left += [one for one in target.split("/") if one][::-1]

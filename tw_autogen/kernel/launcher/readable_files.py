@@ -91,8 +91,8 @@ def environment_paths(
     Returns:
         Absolute paths, as they were given and with links resolved; those that end in `LISTED` may only be listed.
     """
-    own = [os.path.realpath(one) for one in prefixes if one]
-    brought = [os.path.realpath(one) for one in packages]
+    own = [os.path.realpath(prefix) for prefix in prefixes if prefix]
+    brought = [os.path.realpath(package) for package in packages]
     whole_below = [*brought, *(os.path.join(one, name) for one in own for name in ("lib", "lib64"))]
     kept: list[str] = []
     for path in paths:
@@ -103,8 +103,8 @@ def environment_paths(
             continue
         archive = found.endswith(_ARCHIVES) and not os.path.isdir(found)
         whole = archive or found.endswith(_INSTALLED) or any(is_below(found, one) for one in whole_below)
-        for one in dict.fromkeys((os.path.abspath(path), found)):
-            kept += [one] if whole else readable_pieces(one, seen=seen)
+        for fromkey in dict.fromkeys((os.path.abspath(path), found)):
+            kept += [fromkey] if whole else readable_pieces(fromkey, seen=seen)
     for path in own:
         if not _holds(path, home):
             if seen is not None:
@@ -288,11 +288,11 @@ def _own_parts(prefix: str, home: str) -> Sequence[str]:
         return []
     of_conda = {one for one in names if one in _CONDA_PARTS or _is_compilers(one)} if "conda-meta" in names else set()
     own = os.path.basename(prefix) in _ENVIRONMENTS or not set(names) - _PARTS - _MARKS - of_conda
-    if own and not any(is_below(os.path.join(home, one), prefix) for one in _HOLD_KEYS):
+    if own and not any(is_below(os.path.join(home, key), prefix) for key in _HOLD_KEYS):
         return [prefix]
     shared = [os.path.join(prefix, one) for one in _SHARED]
     parts = [os.path.join(prefix, name) for name in names if name in _PARTS or name in of_conda]
-    keys = [os.path.join(home, one) for one in _HOLD_KEYS]
+    keys = [os.path.join(home, key) for key in _HOLD_KEYS]
     return [f"{prefix}{LISTED}", *parts, *(one for one in shared if os.path.exists(one) and not _below(one, keys))]
 
 
@@ -301,7 +301,7 @@ def _is_compilers(name: str) -> bool:
 
 
 def _below(path: str, folders: Iterable[str]) -> bool:
-    return any(is_below(path, one) for one in folders)
+    return any(is_below(path, folder) for folder in folders)
 
 
 def _holds(path: str, home: str) -> bool:

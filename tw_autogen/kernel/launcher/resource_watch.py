@@ -174,7 +174,7 @@ def nameless_bytes(pids: Iterable[int]) -> int:
 
 def hides_files(pids: Iterable[int]) -> bool:
     """Return whether files may be open that no process shows: their descriptors were sent and not yet received."""
-    return in_flight(one for pid in pids for one in open_sockets(pid)) > 0
+    return in_flight(socket for pid in pids for socket in open_sockets(pid)) > 0
 
 
 def written_bytes(pids: Iterable[int], more: int = -1) -> int:
@@ -278,8 +278,8 @@ def mapped_nameless(pid: int) -> Iterator[tuple[tuple[int, int], int, int]]:
         for line in file:
             if line.endswith(b" (deleted)\n"):
                 addresses, _, start, device, inode, _ = line.split(None, 5)
-                major, minor = (int(one, 16) for one in device.split(b":"))
-                first, last = (int(one, 16) for one in addresses.split(b"-"))
+                major, minor = (int(part, 16) for part in device.split(b":"))
+                first, last = (int(part, 16) for part in addresses.split(b"-"))
                 yield (os.makedev(major, minor), int(inode)), int(start, 16), last - first
 
 
@@ -387,7 +387,7 @@ class ResourceWatch:
         pids = list(below(os.getpid()))
         if kernel not in pids:  # what can't be seen would count nothing
             return "its memory and disk could not be watched any more"
-        spent = sum(cpu_seconds(one) for one in pids)
+        spent = sum(cpu_seconds(pid) for pid in pids)
         self.seconds = SOON if spent != self._spent else min(2 * self.seconds, _LATE)
         self._spent = spent
         try:

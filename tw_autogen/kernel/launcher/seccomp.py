@@ -237,7 +237,7 @@ def container_filter(machine: str, *, links: bool) -> bytes:
     column = list(_MACHINES).index(machine)
     numbered = {ALLOWED[name][column]: answer for name, answer in answers.items() if ALLOWED[name][column] >= 0}
     rules = (_line(_JUMP_EQUAL, one, 0, len(answer) // _LINE) + answer for one, answer in numbered.items())
-    newer = b"".join(_line(_JUMP_EQUAL, one, 0, 1) + _NONE for one in _NEWER_CALLS)
+    newer = b"".join(_line(_JUMP_EQUAL, call, 0, 1) + _NONE for call in _NEWER_CALLS)
     return _known(machine) + _line(_JUMP_FROM, _OTHER_NUMBERING, 0, 1) + _NONE + newer + b"".join(rules) + _YES
 
 

@@ -144,7 +144,7 @@ def syscall(name: str, number: int, *arguments: int | bytes | None) -> int:
         number: On this machine.
         *arguments: As the call takes them; None: a null pointer.
     """
-    plain = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    plain = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
     return _checked(name, _libc().syscall(ctypes.c_long(number), *plain))
 
 

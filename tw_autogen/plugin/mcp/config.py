@@ -124,7 +124,7 @@ def read_mcp_servers(
     servers = inner[0] if inner else plain
     if not isinstance(servers, Mapping):
         raise ConfigError(f"{origin}: mcpServers: expected servers by name, found {type(servers).__name__}")
-    found = (_server(str(name), one, origin, environ) for name, one in servers.items() if not _is_off(one))
+    found = (_server(str(name), server, origin, environ) for name, server in servers.items() if not _is_off(server))
     return tuple(replace(one, from_folder=from_folder) for one in found)
 
 

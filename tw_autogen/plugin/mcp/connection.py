@@ -238,8 +238,8 @@ class McpConnection:
         if isinstance(item, Exception):
             self._garbage += 1
             if _is_answer(item):
-                for one in self._calls:
-                    one.cancel()
+                for call in self._calls:
+                    call.cancel()
 
     def ended(self) -> None:
         """Note that nothing more can come."""
@@ -359,8 +359,8 @@ async def _all_tools(client: Any) -> tuple[Mapping[str, Any], ...]:
     chars = 0
     for _ in range(_MOST_PAGES):
         page = await client.list_tools(cursor=cursor)
-        for one in page.tools:
-            tools.append(one.model_dump(by_alias=True, mode="json", exclude_none=True))
+        for tool in page.tools:
+            tools.append(tool.model_dump(by_alias=True, mode="json", exclude_none=True))
             chars += len(json.dumps(tools[-1]))
             if len(tools) > _MOST_TOOLS or chars > _MOST_LISTED_CHARS:
                 raise McpServerError(

@@ -49,7 +49,7 @@ class Names:
         Args:
             wishes: Names, the best one first.
         """
-        given = next((one for one in wishes if one not in self._used), "")
+        given = next((wish for wish in wishes if wish not in self._used), "")
         number = self._next.get(wishes[-1], 2)
         while not given or given in self._used:
             given, number = f"{wishes[-1]}_{number}", number + 1

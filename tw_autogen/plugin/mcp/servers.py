@@ -77,14 +77,14 @@ class McpServers(Closing):
         portal = self._closing.enter_context(from_thread.start_blocking_portal())
         self._kept = [
             _RestartingServer(
-                one,
-                folder / f"{number}-{identifier(one.name, 'server')}.log",
+                server,
+                folder / f"{number}-{identifier(server.name, 'server')}.log",
                 portal,
                 start_seconds,
                 call_seconds,
                 check,
             )
-            for number, one in enumerate(servers, 1)
+            for number, server in enumerate(servers, 1)
         ]
         self._closing.callback(self._end)
         try:

@@ -67,7 +67,7 @@ def tool_spec(tool: Mapping[str, Any], *, server: str, name: str, call: Call, se
     spec = PluginSpec(
         name,
         " ".join(said),
-        tuple(sorted(parameters, key=lambda one: not one.required)),
+        tuple(sorted(parameters, key=lambda parameter: not parameter.required)),
         (result if typed else text,),
         plugin_only=True,
         seconds=seconds,
@@ -167,7 +167,7 @@ class _Tool:
         self._wrapped = wrapped
         self._gate = gate
         self._sent = None if gate.repeatable else SentCalls()
-        self._needed = [one.name for one in spec.parameters if one.required]
+        self._needed = [parameter.name for parameter in spec.parameters if parameter.required]
         self._signature = spec.signature()
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -230,5 +230,7 @@ def _is_short(value: Any) -> bool:
     """Return whether a value can stand in a stub: a short text, or a few such in a list or dictionary."""
     if isinstance(value, list | dict):
         parts = [*value, *value.values()] if isinstance(value, dict) else value
-        return len(parts) <= _MOST_PARTS and all(not isinstance(one, list | dict) and _is_short(one) for one in parts)
+        return len(parts) <= _MOST_PARTS and all(
+            not isinstance(part, list | dict) and _is_short(part) for part in parts
+        )
     return not isinstance(value, str) or len(value) <= _ABOUT_CHARS

@@ -37,7 +37,7 @@ def read_result(result: Mapping[str, Any], *, name: str, context: PluginContext,
         raise ToolError(
             _text(blocks) or (json.dumps(structured) if structured else "the tool failed and gave no reason")
         )
-    saved = [line for line in (_saved(one, name, context) for one in blocks) if line]
+    saved = [line for line in (_saved(block, name, context) for block in blocks) if line]
     if structured is None:
         text = _text(blocks)
         _keep_long(text, name, "txt", context)
@@ -58,12 +58,12 @@ def read_result(result: Mapping[str, Any], *, name: str, context: PluginContext,
 def _text(blocks: Sequence[Mapping[str, Any]]) -> str:
     """Return all that is text, block by block; a link as a line."""
     found = []
-    for one in blocks:
-        inner = one.get("resource")
-        if one.get("type") == "text":
-            found.append(str(one.get("text", "")))
-        elif one.get("type") == "resource_link":
-            found.append(f"[{one.get('title') or one.get('name') or 'resource'}: {one.get('uri', '')}]")
+    for block in blocks:
+        inner = block.get("resource")
+        if block.get("type") == "text":
+            found.append(str(block.get("text", "")))
+        elif block.get("type") == "resource_link":
+            found.append(f"[{block.get('title') or block.get('name') or 'resource'}: {block.get('uri', '')}]")
         elif isinstance(inner, Mapping) and "text" in inner:
             found.append(str(inner["text"]))
     return "\n".join(found)

@@ -298,7 +298,7 @@ class LLMApi:
         turn = self._emitter.turn
         if turn is None:
             raise RuntimeError(f"{self._caller}: the model can be asked within reply() only")
-        text = turn.ask(self._model, [dict(one) for one in messages], caller=self._caller)
+        text = turn.ask(self._model, [dict(message) for message in messages], caller=self._caller)
         return {"role": "assistant", "content": text}
 
     def chat_completion_stream(self, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> Iterator[dict[str, Any]]:

@@ -152,7 +152,7 @@ class IsolatedImports:
         for name, content in _MODULES.items():
             parent, _, last = f"{ROOT}.{name}".rpartition(".")
             made = self._module(f"{ROOT}.{name}", str(self._neighbours) if name == "ext_role" else "")
-            vars(made).update({one: _CLASSES[one] for one in content.split()})
+            vars(made).update({part: _CLASSES[part] for part in content.split()})
             setattr(sys.modules[f"{self._namespace}.{parent}"], last, made)
         if "injector" not in sys.modules and importlib.util.find_spec("injector") is None:
             vars(self._module("injector")).update(inject=lambda function: function)

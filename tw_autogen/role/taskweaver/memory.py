@@ -94,7 +94,7 @@ class Post:
     def frozen(self) -> conversation.Post:
         """Return it as this package's type, without pictures that have no address."""
         parts = [one.frozen() for one in self.attachment_list]
-        parts = [one for one in parts if one.content or one.type is not AttachmentType.image_url]
+        parts = [part for part in parts if part.content or part.type is not AttachmentType.image_url]
         return conversation.Post(self.send_from, self.send_to, self.message, tuple(parts), self.id)
 
     def to_dict(self) -> dict[str, Any]:
@@ -228,9 +228,9 @@ class PromptUtil:
         return wrap_temporal(text) if delimiter == PromptUtil.DELIMITER_TEMPORAL else text
 
 
-def _attachment(one: conversation.Attachment) -> Attachment:
-    return Attachment(one.type, one.content, one.id, one.extra)
+def _attachment(attachment: conversation.Attachment) -> Attachment:
+    return Attachment(attachment.type, attachment.content, attachment.id, attachment.extra)
 
 
-def _post(one: conversation.Post) -> Post:
-    return Post(one.id, one.send_from, one.send_to, one.message, list(map(_attachment, one.attachments)))
+def _post(post: conversation.Post) -> Post:
+    return Post(post.id, post.send_from, post.send_to, post.message, list(map(_attachment, post.attachments)))

@@ -75,7 +75,7 @@ class AdaptedRole(Role):
             "prompt_log_path": str((turn.folder if turn else Path()) / f"{self.name}_prompt_log.json"),
         }
         wanted = {key: value for key, value in offered.items() if key in takes}
-        if any(one.kind is one.VAR_KEYWORD for one in takes.values()):
+        if any(take.kind is take.VAR_KEYWORD for take in takes.values()):
             wanted["prompt_log_path"] = offered["prompt_log_path"]
         try:
             answer = self.theirs.reply(their.Memory(memory), **wanted)
@@ -229,7 +229,7 @@ def _is_config(hint: Any) -> bool:
 
 
 def _roles_in(module: ModuleType) -> str:
-    own = (one for one in vars(module).values() if inspect.isclass(one) and one.__module__ == module.__name__)
+    own = (var for var in vars(module).values() if inspect.isclass(var) and var.__module__ == module.__name__)
     return ", ".join(sorted(one.__name__ for one in own if issubclass(one, api.Role))) or "none"
 
 

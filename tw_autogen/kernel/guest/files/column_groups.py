@@ -21,30 +21,33 @@ def column_lines(columns: Sequence[Column]) -> list[str]:
         while end < len(columns) and _alike(columns[at], columns[end]):
             end += 1
         if end - at < _FOLDED:
-            lines += [one.line for one in columns[at:end]]
+            lines += [column.line for column in columns[at:end]]
         else:
             lines.append(_folded_line(columns[at:end]))
         at = end
     return lines
 
 
-def _alike(one: Column, other: Column) -> bool:
-    pattern = _DIGITS.sub("#", one.name)
+def _alike(column: Column, other: Column) -> bool:
+    pattern = _DIGITS.sub("#", column.name)
     numbers = {"int", "float"}
-    same = one.kind == other.kind or {one.kind, other.kind} <= numbers
+    same = column.kind == other.kind or {column.kind, other.kind} <= numbers
     return "#" in pattern and pattern == _DIGITS.sub("#", other.name) and same
 
 
 def _folded_line(columns: Sequence[Column]) -> str:
-    kinds = "/".join(dict.fromkeys(one.kind for one in columns))
-    lows, highs = [one.low for one in columns if one.low is not None], [c.high for c in columns if c.high is not None]
+    kinds = "/".join(dict.fromkeys(column.kind for column in columns))
+    lows, highs = (
+        [column.low for column in columns if column.low is not None],
+        [c.high for c in columns if c.high is not None],
+    )
     words = [f"{columns[0].name!r} … {columns[-1].name!r}: {len(columns)} columns, {kinds}"]
     if lows and highs:
         words.append(f"{_number(min(lows))} … {_number(max(highs))}")
-    words += [f"{count} {form}" for form, count in sum((one.forms for one in columns), Counter[str]()).items()]
-    if odd := sum((one.odd for one in columns), Counter[str]()):
+    words += [f"{count} {form}" for form, count in sum((column.forms for column in columns), Counter[str]()).items()]
+    if odd := sum((column.odd for column in columns), Counter[str]()):
         words.append(odd_words(odd))
-    missing = [sum(n for text, n in one.counts.items() if text in one.missing) for one in columns]
+    missing = [sum(n for text, n in column.counts.items() if text in column.missing) for column in columns]
     if any(missing):
         words.append(f"{'–'.join(map(str, sorted({min(missing), max(missing)})))} missing each")
     return ", ".join(words)

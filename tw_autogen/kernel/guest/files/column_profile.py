@@ -288,7 +288,7 @@ def _judge_number_like(
         if left := [one for one in grouped if one not in commas]:
             forms["with ',' between thousands"] = left
     units = forms.get("with a unit", ())
-    if set(forms) == {"with a unit"} and len(units) > len(numbers) and len({_letters(one) for one in units}) > 4:
+    if set(forms) == {"with a unit"} and len(units) > len(numbers) and len({_letters(unit) for unit in units}) > 4:
         return False  # codes such as `8232816EAC`, no quantities
     total = sum(there.values())
     like = total - sum(there[text] for text in odd)
@@ -303,7 +303,7 @@ def _judge_number_like(
         low, high = min(numbers, key=numbers.__getitem__), max(numbers, key=numbers.__getitem__)
         column.words[-1] += f" ({_range(low, high)})"
     for form, texts in forms.items():
-        examples = ", ".join(show(one) for one in _examples(form, texts))
+        examples = ", ".join(show(example) for example in _examples(form, texts))
         column.forms[form] = sum(there[one] for one in texts)
         column.words.append(f"{column.forms[form]} {form} ({examples})")
     if odd:
@@ -313,7 +313,7 @@ def _judge_number_like(
 
 
 def _letters(text: str) -> str:
-    return "".join(one for one in text if one.isalpha())
+    return "".join(char for char in text if char.isalpha())
 
 
 def _examples(form: str, texts: Sequence[str]) -> list[str]:
@@ -400,19 +400,19 @@ def _say_odd(column: Column, fitting: Collection[str], there: Counter[str]) -> N
 def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], there: Counter[str]) -> None:
     fits = list(fitting.values())
     if "Mon" in form:
-        dated = sorted(fits, key=lambda one: (_day(one), _clock(one.string)))
-        timed = " with time" if any(":" in one.string for one in fits) else ""
-        if not any(one.string[one.end("day") :].startswith(",") for one in fits if "day" in one.groupdict()):
+        dated = sorted(fits, key=lambda fit: (_day(fit), _clock(fit.string)))
+        timed = " with time" if any(":" in fit.string for fit in fits) else ""
+        if not any(fit.string[fit.end("day") :].startswith(",") for fit in fits if "day" in fit.groupdict()):
             form = form.replace(",", "")
-        column.kind = f"date text {form}{_digits_of({len(one['year']) for one in fits})}{timed}"
+        column.kind = f"date text {form}{_digits_of({len(fit['year']) for fit in fits})}{timed}"
         column.words = [f"{dated[0].string} … {dated[-1].string}"]
         column.dates = _iso(dated[0]), _iso(dated[-1])
     elif form in _FIGURES:
         _say_figures(column, form, fits)
     else:
-        moments = {one.string: _moment(one.string) for one in fits}
+        moments = {fit.string: _moment(fit.string) for fit in fits}
         first_text, last_text = min(moments, key=moments.__getitem__), max(moments, key=moments.__getitem__)
-        timed = " with time" if any(":" in one for one in moments) else ""
+        timed = " with time" if any(":" in moment for moment in moments) else ""
         column.kind, column.words = f"date text {form}{timed}", [f"{first_text} … {last_text}"]
         column.dates = _padded(first_text), _padded(last_text)
     _say_odd(column, fitting, there)
@@ -420,15 +420,15 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
 
 def _say_figures(column: Column, form: str, dates: Sequence[re.Match[str]]) -> None:
     """Describe dates in figures by their order, and where it is certain by the first and the last one."""
-    first, second = ([int(one[group]) for one in dates] for group in (1, 2))
-    lengths = {len(one[3]) for one in dates}
+    first, second = ([int(date[group]) for date in dates] for group in (1, 2))
+    lengths = {len(date[3]) for date in dates}
     year, month = f"Y{_digits_of(lengths)}", 0
     month_first, day_first = f"MM{form}DD{form}{year}", f"DD{form}MM{form}{year}"
     if max(first) > 12 and max(second) > 12:
         order = f"{day_first} and {month_first} mixed"
     elif max(first) > 12:
         order, month = f"{day_first} (day first)", 2
-        years = {int(one[3]) for one in dates}
+        years = {int(date[3]) for date in dates}
         if lengths == {2} and max(years) <= 31 and len(years) >= len(set(first)):  # days differ more than years do
             order, month = f"YY{form}MM{form}DD or {day_first}, which is not certain", 0
     elif max(second) > 12:
@@ -438,11 +438,11 @@ def _say_figures(column: Column, form: str, dates: Sequence[re.Match[str]]) -> N
     column.kind, column.words = f"date text {order}", [f"e.g. {show(dates[0].string)}"]
     if month:
         ordered = sorted(
-            dates, key=lambda one: (_year(one[3]), int(one[month]), int(one[3 - month]), _clock(one.string))
+            dates, key=lambda date: (_year(date[3]), int(date[month]), int(date[3 - month]), _clock(date.string))
         )
         column.words = [f"{ordered[0].string} … {ordered[-1].string}"]
     if lengths == {4}:
-        column.dates = min(one[3] for one in dates), max(one[3] for one in dates)
+        column.dates = min(date[3] for date in dates), max(date[3] for date in dates)
 
 
 def _moment(text: str) -> tuple[float, ...]:
@@ -451,7 +451,7 @@ def _moment(text: str) -> tuple[float, ...]:
     Months have 31 days here, so that no text of this form is refused.
     """
     moment, offset = _MOMENT.match(text), _OFFSET.search(text)
-    year, month, day, hour, minute = (int(one or 0) for one in moment.groups()[:5]) if moment else (0,) * 5
+    year, month, day, hour, minute = (int(group or 0) for group in moment.groups()[:5]) if moment else (0,) * 5
     minutes = ((year * 12 + month) * 31 + day) * 1440 + hour * 60 + minute
     if offset:
         minutes -= (1 if offset[1] == "+" else -1) * (int(offset[2]) * 60 + int(offset[3]))
@@ -460,7 +460,7 @@ def _moment(text: str) -> tuple[float, ...]:
 
 def _padded(text: str) -> str:
     """Return the day or month of a date that begins with the year, in the form of ISO 8601."""
-    return "-".join(f"{int(one):02}" for one in re.split("[-/]", re.split("[ TZ+]", text)[0])[:3])
+    return "-".join(f"{int(part):02}" for part in re.split("[-/]", re.split("[ TZ+]", text)[0])[:3])
 
 
 def _day(date: re.Match[str]) -> tuple[int, int, int]:

@@ -324,7 +324,11 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = F
     if titled or any(best_score):
         return best
     best = find_separator(lines, tabs=tabs, titled=True)
-    first = [(one, lines[0].count(one)) for one in SEPARATORS if one in lines[0]] if lines and best == likely else []
+    first = (
+        [(separator, lines[0].count(separator)) for separator in SEPARATORS if separator in lines[0]]
+        if lines and best == likely
+        else []
+    )
     return first[0][0] if len(first) == 1 and first[0][1] > 1 else best
 
 

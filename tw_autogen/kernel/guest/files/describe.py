@@ -287,7 +287,7 @@ def _messages(folder: Path, files: Sequence[tuple[str, str]], terms: set[str]) -
 
 def _chars(lines: Sequence[str]) -> int:
     """Return how much of a prompt indented lines take."""
-    return sum(len(one) + 3 for one in lines)
+    return sum(len(line) + 3 for line in lines)
 
 
 def _listed(folder: str, *, layouts: bool, most_lines: int, seconds: float) -> Iterator[Described]:

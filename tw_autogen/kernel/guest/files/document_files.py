@@ -37,7 +37,8 @@ def pdf_lines(path: str, name: str) -> tuple[str, list[str]]:
     if b"%PDF-" not in content[:1024]:
         raise ValueError("it does not begin as a PDF does")
     packed = (
-        content[one.end() : one.end() + _PIECE] for one in itertools.islice(_PACKED.finditer(content), _MOST_PIECES)
+        content[match.end() : match.end() + _PIECE]
+        for match in itertools.islice(_PACKED.finditer(content), _MOST_PIECES)
     )
     count = sum(len(_PAGE.findall(one)) for one in (content, *map(_unpacked, packed)))
     size = f", {count} page{'' if count == 1 else 's'}" if count and len(content) < _PDF_BYTES else ""

@@ -131,7 +131,7 @@ def _described_as(found: str, path: str, name: str, terms: Collection[str]) -> D
     if table and found in ("zip", *_MODULES):
         with_option = f"pd.read_csv({name!r}, compression={'gzip' if found == 'gz' else found!r}"
         for lines in (described.lines, described.whole):
-            lines[:] = [one.replace(f"pd.read_csv({name!r}", with_option) for one in lines]
+            lines[:] = [line.replace(f"pd.read_csv({name!r}", with_option) for line in lines]
     described.headline = f"no {kind}, whatever its name says: {described.headline}"
     return described
 
@@ -164,7 +164,7 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
             separator,
             lambda found: replace(found, encoding=start.encoding, broken=start.broken > 0).call(name),
         )
-        remarks = [f"to be read with {one.strip()}" for one in lines if one.startswith("  pd.read_")]
+        remarks = [f"to be read with {line.strip()}" for line in lines if line.startswith("  pd.read_")]
     else:
         table = csv_table(start, name, above, separator)
         headline, lines, columns = table.describe()
@@ -187,7 +187,7 @@ def _whole(start: TextStart, remarks: Sequence[str] = ()) -> list[str]:
     """Return all lines of a small text with remarks below; empty if it is not small."""
     if not start.whole or sum(map(len, start.lines)) > _SMALL_CHARS:
         return []
-    return [ALL_OF_IT, *(f"| {one}" for one in "".join(start.lines).splitlines()), *remarks]
+    return [ALL_OF_IT, *(f"| {line}" for line in "".join(start.lines).splitlines()), *remarks]
 
 
 def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:
@@ -237,9 +237,9 @@ def _describe_json_lines(path: str, name: str, terms: Collection[str]) -> Descri
         shown = ", ".join(str(number) for number, _ in broken[:_MOST_BROKEN])
         shown = f"{shown}, …; {len(broken)} lines" if len(broken) > _MOST_BROKEN else shown
         torn = [f"no JSON, and read_json fails there: line {shown}, such as | {cut_line(broken[0][1])}"]
-    records = [one for one in values if isinstance(one, dict)]
+    records = [value for value in values if isinstance(value, dict)]
     if len(records) < len(values):
-        kinds = ", ".join(sorted({type(one).__name__ for one in values}))
+        kinds = ", ".join(sorted({type(value).__name__ for value in values}))
         return Description(f"JSON lines, {said}{sample}, of {kinds}", [*torn, f"| {cut_line(looked[0][1])}"])
     said_lines = [*torn, *record_lines(records), f"first: {cut_line(looked[0][1])}"]
     headline = f"JSON lines: {said} objects{sample}"
@@ -266,7 +266,7 @@ def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Descript
         )
     for sheet in sheets:
         headline, lines, columns = sheet.describe(name, several=len(titles) > 1)
-        result.lines += [f"sheet {sheet.title!r}: {headline}", *(f"  {one}" for one in lines)]
+        result.lines += [f"sheet {sheet.title!r}: {headline}", *(f"  {line}" for line in lines)]
         if columns:
             result.tables.append((f"{name}: {sheet.title}", columns))
     result.lines += _not_looked_at("sheet", titles[len(sheets) :])
@@ -293,7 +293,7 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
         table = feather.read_table(path, use_threads=False, memory_map=True)
         schema, count = table.schema, table.num_rows
         first = table.slice(0, _most_rows(schema.names))
-    columns = [one.to_pylist() for one in first.columns] if first is not None else []
+    columns = [column.to_pylist() for column in first.columns] if first is not None else []
     index = _index_names(schema)
     kept = [at for at, one in enumerate(schema.names) if str(one) not in index]
     names, kinds = [str(schema.names[at]) for at in kept], [str(schema.types[at]) for at in kept]
@@ -339,7 +339,7 @@ def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Descriptio
                 result.lines.append(f"{kind} {table!r}: not read: {_one_line(error)}")
                 result.problem = result.problem or f"{kind} {table!r} can't be read: {_one_line(error)}"
                 continue
-            result.lines += [f"{kind} {table!r}: {said}", *(f"  {one}" for one in lines)]
+            result.lines += [f"{kind} {table!r}: {said}", *(f"  {line}" for line in lines)]
             result.tables.append((f"{name}: {table}", columns))
         result.lines += _not_looked_at("table", [one for one, _ in listed[_MOST_TABLES:]])
         return result
@@ -368,7 +368,7 @@ def _describe_table(database: sqlite3.Connection, table: str) -> tuple[str, list
     if not whole or len(rows) == most:
         _, counted, _ = _first_rows(database, f"SELECT count(*) FROM {quoted}", several=False)
         count = str(counted[0][0]) if counted else f"more than {count}"
-    headline, lines, tables = describe_typed_table(table, names, rows, [kinds.get(one, "") for one in names], count)
+    headline, lines, tables = describe_typed_table(table, names, rows, [kinds.get(name, "") for name in names], count)
     if keys:
         lines.append(f"primary key: {', '.join(map(repr, keys))}")
     for row in database.execute(f"PRAGMA foreign_key_list({quoted})"):
@@ -495,7 +495,7 @@ def _listed(kind: str, files: Sequence[tuple[str, int]]) -> Description:
 
 def _with_call(described: Description, name: str, *, function: str = "pd.read_csv") -> Description:
     """Return the description of a file that is compressed, or has another kind's name, with a call in any case."""
-    if not any(one.strip().startswith(("pd.read_", "to be read with ")) for one in described.lines):
+    if not any(line.strip().startswith(("pd.read_", "to be read with ")) for line in described.lines):
         described.lines.append(call := f"to be read with {function}({name!r})")
         described.whole += [call] if described.whole else []
     return described

@@ -66,8 +66,8 @@ class Family:
     @property
     def label(self) -> str:
         """Return the plain name, or first and last one with their number, and sizes."""
-        sizes = [one.size for one in self.entries]
-        names = [one.name.rpartition("/")[2] for one in self.entries]
+        sizes = [entry.size for entry in self.entries]
+        names = [entry.name.rpartition("/")[2] for entry in self.entries]
         covered = f", {self.covered}" if self.covered else ""
         if len(names) == 1:
             return f"{names[0]!r} {_size(sizes[0])}{covered}"
@@ -77,12 +77,12 @@ class Family:
     @property
     def covered(self) -> str:
         """Return the days or years that the rows of the files are of, or the years in names that have gaps."""
-        spans = [(one.first, one.last) for one in self.terms if one.first]
+        spans = [(term.first, term.last) for term in self.terms if term.first]
         if spans and len(spans) == len(self.entries) and len({len(one) for span in spans for one in span}) == 1:
-            dated = f"{self.terms[0].dated[:_DATED_CHARS]!r} " if len({one.dated for one in self.terms}) == 1 else ""
+            dated = f"{self.terms[0].dated[:_DATED_CHARS]!r} " if len({term.dated for term in self.terms}) == 1 else ""
             first, last = min(spans)[0], max(last for _, last in spans)
             return f"{dated if self.terms[0].dated else ''}{first}{f' … {last}' if last != first else ''}"
-        years = sorted({year for one in self.entries for year in years_in(one.name.rpartition("/")[2])})
+        years = sorted({year for entry in self.entries for year in years_in(entry.name.rpartition("/")[2])})
         if len(self.entries) == 1 or len(years) < 2 or years[-1] - years[0] + 1 == len(years):
             return ""
         return ", ".join(_runs(years))
@@ -90,13 +90,13 @@ class Family:
     @property
     def about(self) -> dict[str, Any]:
         """Return what a ranker goes by: `names`, `heads`, `values`, and `years` that are covered."""
-        names = [re.sub(r"\d+", " ", os.path.splitext(one.name.rpartition("/")[2])[0]) for one in self.entries[1:]]
-        spans = {(int(one.first[:4]), int(one.last[:4])) for one in self.terms if one.first}
-        years = {year for one in self.entries for year in years_in(one.name)}
+        names = [re.sub(r"\d+", " ", os.path.splitext(entry.name.rpartition("/")[2])[0]) for entry in self.entries[1:]]
+        spans = {(int(term.first[:4]), int(term.last[:4])) for term in self.terms if term.first}
+        years = {year for entry in self.entries for year in years_in(entry.name)}
         return {
             "names": _bounded(names),
-            "heads": _bounded([one.heads for one in self.terms]),
-            "values": _bounded([one.values for one in self.terms]),
+            "heads": _bounded([term.heads for term in self.terms]),
+            "values": _bounded([term.values for term in self.terms]),
             "years": sorted([*spans, *((year, year) for year in years)])[:_MOST_SPANS],
         }
 
@@ -145,7 +145,11 @@ def families(entries: Iterable[FileEntry], terms: Mapping[str, SearchTerms] | No
 
 def _natural(name: str) -> list[tuple[int, int | str]]:
     """Return a key by which `a2` comes before `a10`."""
-    return [(0, int(one)) if one.isdecimal() and len(one) < 50 else (1, one) for one in re.split(r"(\d+)", name) if one]
+    return [
+        (0, int(part)) if part.isdecimal() and len(part) < 50 else (1, part)
+        for part in re.split(r"(\d+)", name)
+        if part
+    ]
 
 
 def listing_lines(kin: Sequence[Family], left_out: int, *, most_lines: int, more: bool = False) -> list[str]:
@@ -158,7 +162,7 @@ def listing_lines(kin: Sequence[Family], left_out: int, *, most_lines: int, more
         more: There are more files than were listed.
     """
     files = [entry for one in kin for entry in one.entries]
-    total = sum(one.size for one in files)
+    total = sum(file.size for file in files)
     head = f"{len(files)}{' or more' if more else ''} file{'' if len(files) == 1 else 's'}, {_size(total)}"
     lines = [head + (f"; {left_out} hidden, ignored or secret-like left out" if left_out else "")]
     shown: dict[str, list[Family]] = {}
@@ -186,7 +190,7 @@ def listing_lines(kin: Sequence[Family], left_out: int, *, most_lines: int, more
 def _most_each(counts: Sequence[int], room: int) -> int:
     """Return how many of each group fit, where small groups leave their room to large ones."""
     most = 2
-    while most < max(counts, default=0) and sum(min(one, most + 1) for one in counts) <= room:
+    while most < max(counts, default=0) and sum(min(count, most + 1) for count in counts) <= room:
         most += 1
     return most
 
@@ -208,7 +212,7 @@ def listing(folder: str, *, layouts: bool, most_lines: int, seconds: float = 60.
     entries, left_out, more = list_files(folder)
     found, terms = families(entries), dict[str, SearchTerms]()
     if layouts:
-        looked = [one for one in entries if one.name.lower().endswith(_TABLES)]
+        looked = [entry for entry in entries if entry.name.lower().endswith(_TABLES)]
         looked = looked if len(looked) <= _MOST_LOOKED else []
         others = [one.first for one in found if is_described(one.first.name) and one.first not in looked]
         for one in [*looked, *others[: _MOST_LOOKED - len(looked)]]:
@@ -354,12 +358,12 @@ class Ignored:
 
 
 def _matcher(rule: str) -> Callable[[str], bool]:
-    parts = [_ESCAPED.sub(_unescaped, one).replace("[^", "[!") for one in rule.lstrip("/").split("/")]
+    parts = [_ESCAPED.sub(_unescaped, part).replace("[^", "[!") for part in rule.lstrip("/").split("/")]
     if "/" not in rule:
         pattern = re.compile(fnmatch.translate(parts[0]))
         return lambda name: pattern.match(name.rpartition("/")[2]) is not None
     parts += ["*"] * (parts[-1] == "**")  # all that is in a folder, and not the folder
-    patterns = [None if one == "**" else re.compile(fnmatch.translate(one)) for one in parts]
+    patterns = [None if part == "**" else re.compile(fnmatch.translate(part)) for part in parts]
     return lambda name: _fits(patterns, name.split("/"))
 
 
@@ -370,9 +374,9 @@ def _unescaped(sign: re.Match[str]) -> str:
 def _fits(patterns: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
     """Return whether the parts of a path match, each its pattern; None stands for any number of folders."""
     reached = {0}
-    for one in patterns:
-        if one is None:
+    for pattern in patterns:
+        if pattern is None:
             reached = set(range(min(reached, default=len(names)), len(names)))
         else:
-            reached = {at + 1 for at in reached if at < len(names) and one.match(names[at])}
+            reached = {at + 1 for at in reached if at < len(names) and pattern.match(names[at])}
     return len(names) in reached

@@ -63,12 +63,14 @@ class _Key:
     @cached_property
     def folded(self) -> frozenset[str]:
         """Return the values without upper and lower case, where they are texts."""
-        return frozenset() if self.numbers else frozenset(one.casefold() for one in self.values)
+        return frozenset() if self.numbers else frozenset(value.casefold() for value in self.values)
 
     @cached_property
     def padded(self) -> bool:
         """Return whether texts have blanks around them."""
-        return not self.numbers and any(one != one.strip() for one in self.column.counts if one.strip() in self.raw)
+        return not self.numbers and any(
+            count != count.strip() for count in self.column.counts if count.strip() in self.raw
+        )
 
     @cached_property
     def zeros(self) -> bool:
@@ -78,7 +80,7 @@ class _Key:
     @cached_property
     def words(self) -> tuple[str, ...]:
         """Return the words of its name; in front of a generic one that of its table."""
-        words = tuple(one.lower() for one in _WORDS.findall(self.column.name))
+        words = tuple(match.lower() for match in _WORDS.findall(self.column.name))
         return (_singular(_stem(self.table)), *words) if self.generic else words
 
     @cached_property
@@ -100,8 +102,8 @@ def join_lines(tables: Iterable[tuple[str, Sequence[Column]]]) -> list[str]:
     by_table: dict[str, list[_Key]] = {}
     parts: dict[str, tuple[str, ...]] = {}
     for name, columns in tables:
-        parts[name] = (name.rpartition(": ")[0], *(one.name for one in columns))
-        by_table.setdefault(name, []).extend(key for one in columns if (key := _key(name, one)))
+        parts[name] = (name.rpartition(": ")[0], *(column.name for column in columns))
+        by_table.setdefault(name, []).extend(key for column in columns if (key := _key(name, column)))
     for name, keys in by_table.items():
         by_table[name] = sorted(keys, key=lambda key: not key.unique)[:_MOST_KEYS]
     found = []
@@ -146,7 +148,7 @@ def _key(table: str, column: Column) -> _Key | None:
     numbers = kind.startswith(_NUMBER_TYPES) or (column.plain and not kind.startswith(_TEXT_TYPES))
     if numbers and (not all(map(_WHOLE.fullmatch, raw)) or all(map(_YEAR.fullmatch, raw))):
         return None
-    if numbers and (_SERIAL.match(column.name) or _MEASURES & {one.lower() for one in _WORDS.findall(column.name)}):
+    if numbers and (_SERIAL.match(column.name) or _MEASURES & {match.lower() for match in _WORDS.findall(column.name)}):
         return None
     if sum(map(len, raw)) > _LONGEST_MEAN * len(raw):
         return None

@@ -45,10 +45,10 @@ def record_lines(records: Sequence[Mapping[str, Any]], depth: int = 0) -> list[s
         records: At least one.
         depth: How deep they lie.
     """
-    names = list(dict.fromkeys(name for one in records for name in one))
+    names = list(dict.fromkeys(name for record in records for name in record))
     lines = []
     for name in names[:_MOST_FIELDS]:
-        values = [one[name] for one in records if name in one]
+        values = [record[name] for record in records if name in record]
         absent = len(records) - len(values)
         lines += _lines(repr(name), values, depth, absent=absent)
     if len(names) > _MOST_FIELDS:
@@ -58,13 +58,13 @@ def record_lines(records: Sequence[Mapping[str, Any]], depth: int = 0) -> list[s
 
 def record_columns(records: Sequence[Mapping[str, Any]]) -> list[Column]:
     """Return the fields of objects as columns, items of lists as their values, to find what joins files."""
-    names = list(dict.fromkeys(name for one in records[:1000] for name in one))[:_MOST_FIELDS]
+    names = list(dict.fromkeys(name for record in records[:1000] for name in record))[:_MOST_FIELDS]
     columns = []
     for name in names:
         counts: Counter[str] = Counter()
         numbers = True
-        for one in records:
-            value = one.get(name)
+        for record in records:
+            value = record.get(name)
             for item in value if isinstance(value, list) else [value]:
                 if isinstance(item, (str, int, float)) and not isinstance(item, bool):
                     counts[str(item)] += 1
@@ -81,7 +81,7 @@ def _lines(label: str, values: Sequence[Any], depth: int, *, absent: int = 0) ->
     types = [kind for kind in kinds if kind != "null"]
     parts = []
     for kind in types:
-        some = [one for one, its in zip(values, named, strict=True) if its == kind]
+        some = [value for value, its in zip(values, named, strict=True) if its == kind]
         count = f" ({kinds[kind]})" if len(types) > 1 else ""
         if kind == "list":
             parts.append(_list_words(some) + count)
@@ -130,7 +130,7 @@ def _list_words(lists: Sequence[Sequence[Any]]) -> str:
     if len(kinds) == 1:
         kind = next(iter(kinds))
         if kind not in ("list", "object", "null"):
-            words += "".join(f", {one}" for one in _scalar_words(kind, items))
+            words += "".join(f", {word}" for word in _scalar_words(kind, items))
         elif kind == "list":
             words += f", each {_list_words(items)}"
     return words
@@ -143,8 +143,12 @@ def _sampled(values: Sized) -> str:
 
 def _scalar_words(kind: str, values: Sequence[Any]) -> list[str]:
     if kind == "bool":  # as JSON writes them
-        return _boolean_words(Counter("true" if one else "false" for one in values))
-    if kind == "float" and any(one != one for one in values) and (there := [one for one in values if one == one]):
+        return _boolean_words(Counter("true" if value else "false" for value in values))
+    if (
+        kind == "float"
+        and any(value != value for value in values)
+        and (there := [value for value in values if value == value])
+    ):
         return [*_scalar_words(kind, there), f"{len(values) - len(there)} NaN"]
     counts = Counter(map(str, values))
     if kind in ("int", "float") and len(counts) > 1:
@@ -178,7 +182,7 @@ def _span(lengths: Sequence[int]) -> str:
 
 def _types(values: Sequence[Any]) -> list[str]:
     """Return the type of each value; integers among decimals are decimals, too."""
-    types = [_type(one) for one in values]
+    types = [_type(value) for value in values]
     return ["float" if one == "int" else one for one in types] if "float" in types else types
 
 

@@ -66,11 +66,11 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
         values, sign = _without_blanks(values)
         if sign:
             blanked.append((sign, values))
-        if not any("," in one or "." in one for one in values):
+        if not any("," in value or "." in value for value in values):
             continue
-        digits = [one for one in values if _DIGIT.search(one)]
+        digits = [value for value in values if _DIGIT.search(value)]
         with_point = sum(map(is_number, digits))
-        with_comma = sum(is_number(one, decimal=",") for one in digits)
+        with_comma = sum(is_number(char, decimal=",") for char in digits)
         if digits and max(with_point, with_comma) >= _SHARE * len(digits):
             kind = either if with_point == with_comma else pointed if with_point > with_comma else commas
             kind.append((at, values))
@@ -84,11 +84,11 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
     other = "." if decimal == "," else ","
     certain, doubtful = commas if decimal == "," else pointed, _doubtful(either, other) if separator != "," else ()
     for at, values in certain + either:
-        fits = [one for one in values if is_number(one, decimal=decimal)]
-        if any(other in one for one in fits) and (decimal == "," or len(fits) == len(values)):
+        fits = [value for value in values if is_number(value, decimal=decimal)]
+        if any(other in fit for fit in fits) and (decimal == "," or len(fits) == len(values)):
             return NumberSigns(decimal, other, () if (at, values) in certain else doubtful)
     for sign, values in blanked:
-        if all(is_number(one, decimal=decimal) for one in values):
+        if all(is_number(value, decimal=decimal) for value in values):
             return NumberSigns(decimal, sign)
     if separator == "," or (commas and decimal == ","):
         return NumberSigns(decimal)
@@ -97,14 +97,14 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
 
 def _doubtful(columns: Sequence[tuple[int, set[str]]], thousands: str) -> tuple[int, ...]:
     """Return the numbers of the columns whose own values don't show that a sign parts thousands."""
-    found = [(at, any(thousands in one for one in values), values) for at, values in columns]
+    found = [(at, any(thousands in value for value in values), values) for at, values in columns]
     return tuple(at for at, there, values in found if there and not _are_thousands(values, thousands))
 
 
 def _are_thousands(values: set[str], sign: str) -> bool:
     """Return whether enough numbers with a sign before three digits stand beside plain ones all below 1000."""
-    plain = {one.lstrip("+-") for one in values if sign not in one and is_number(one)} - {"0"}
-    grouped = sum(sign in one for one in values)
+    plain = {value.lstrip("+-") for value in values if sign not in value and is_number(value)} - {"0"}
+    grouped = sum(sign in value for value in values)
     return (
         grouped >= _LEAST_GROUPED[sign]
         and bool(plain)
@@ -114,12 +114,12 @@ def _are_thousands(values: set[str], sign: str) -> bool:
 
 def _without_blanks(values: set[str]) -> tuple[set[str], str]:
     """Return values without the blanks, or `'`, between thousands, and the sign; empty: another may be meant."""
-    signs = {found[1] for one in values if (found := _BLANKED.fullmatch(one))}
+    signs = {found[1] for value in values if (found := _BLANKED.fullmatch(value))}
     if len(signs) != 1:
         return values, ""
     (sign,) = signs
-    alike = len({one.find(sign) for one in values}) == 1  # as in parts of codes
-    return {one.replace(sign, "") if _BLANKED.fullmatch(one) else one for one in values}, "" if alike else sign
+    alike = len({value.find(sign) for value in values}) == 1  # as in parts of codes
+    return {value.replace(sign, "") if _BLANKED.fullmatch(value) else value for value in values}, "" if alike else sign
 
 
 def is_number(text: str, *, decimal: str = ".") -> bool:
@@ -177,6 +177,6 @@ def long_integer_columns(names: Sequence[str], rows: Sequence[Sequence[str]]) ->
             continue
         if all(map(_INTEGER.fullmatch, there)):
             integers = [int(one) for one in there]
-            exact = all(int(float(one)) == one for one in integers)
+            exact = all(int(float(integer)) == integer for integer in integers)
             found += [name] if not exact and min(integers) >= -(2**63) and max(integers) < 2**63 else []
     return tuple(found)

@@ -185,7 +185,7 @@ class _Grid:
             elements: The rows.
             flush: Append rows that only cells of rows above reach.
         """
-        found = [self._row(_cells(one)) for one in elements]
+        found = [self._row(_cells(element)) for element in elements]
         while flush and self._above:
             found.append(self._row([]))
         return found
@@ -246,7 +246,7 @@ def page_table(page: PageTable, name: str, number: int, encoding: str | None) ->
     rows = [[_clean(one, decimal, thousands) for one in row] for row in rows]
     codes = () if levels > 1 else code_columns(names, rows, "")
     named = bool(levels or first)
-    converters = ", ".join(f"{one!r}: str" if named else f"{one}: str" for one in codes)
+    converters = ", ".join(f"{code!r}: str" if named else f"{code}: str" for code in codes)
     options = {
         "header": "0" if first else "",
         "encoding": repr(encoding) if encoding else "",
@@ -265,7 +265,7 @@ def page_table(page: PageTable, name: str, number: int, encoding: str | None) ->
         names,
         rows,
         name,
-        raw=[cut_line(one) for one in as_lines([*page.header[bool(page.title) :], *page.rows[: 3 if levels else 4]])],
+        raw=[cut_line(line) for line in as_lines([*page.header[bool(page.title) :], *page.rows[: 3 if levels else 4]])],
         notes=notes + empty + total_notes(names, rows),
         call=f"pd.read_html({name!r}{said})[{number}]{'.droplevel(0, axis=1)' * bool(page.title)}",
         named=named,

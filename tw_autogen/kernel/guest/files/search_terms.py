@@ -106,17 +106,17 @@ def years_in(name: str) -> list[int]:
         >>> years_in("rain_1998-2003.csv"), years_in("id_20031.csv")
         ([1998, 2003], [])
     """
-    return [int(one) for one in _ALONE_YEAR.findall(name)]
+    return [int(match) for match in _ALONE_YEAR.findall(name)]
 
 
 def _joined(texts: Sequence[str], most: int = _VALUE_CHARS) -> str:
     """Return different texts, up to so many characters together."""
     found, left = [], most
-    for one in dict.fromkeys(texts):
+    for fromkey in dict.fromkeys(texts):
         if left <= 0:
             break
-        found.append(one[:left])
-        left -= len(one) + 1
+        found.append(fromkey[:left])
+        left -= len(fromkey) + 1
     return " ".join(found)
 
 
@@ -137,7 +137,7 @@ def _of_table(path: str, text: str, tabs: bool, *, whole: bool, packed: bool) ->
         covered,
         layout=f"{separator}{'|'.join(header)}" if len(header) > 1 else "",
         heads=_joined([*titles, *names], _HEAD_CHARS),
-        values=_joined([one for one in values if any(map(str.isalpha, one))]),
+        values=_joined([value for value in values if any(map(str.isalpha, value))]),
     )
 
 
@@ -157,11 +157,11 @@ def _covered(names: Sequence[str], rows: Sequence[Sequence[str]], only: str = ""
         if len(texts) < 2 or not any(map(str.isdigit, "".join(texts[:5]))) or only not in ("", name):
             continue
         if _YEAR_WORD.search(name.lower()):
-            found = [one for one in texts if _YEAR.fullmatch(one)]
+            found = [text for text in texts if _YEAR.fullmatch(text)]
             if len(found) >= 0.9 * len(texts):
                 return SearchTerms(dated=name, first=min(found), last=max(found))
-        if any(len(one) > _LEAST_DATE_CHARS for one in texts[:5]):
-            dates = profile_columns([name], [[one] for one in texts])[0].dates
+        if any(len(text) > _LEAST_DATE_CHARS for text in texts[:5]):
+            dates = profile_columns([name], [[text] for text in texts])[0].dates
             if dates is not None:
                 return SearchTerms(dated=name, first=dates[0], last=dates[1])
     return _NOTHING
@@ -180,7 +180,7 @@ def _covered_to_the_end(path: str, names: Sequence[str], rows: Sequence[Sequence
         for at in (*inner, size - _PIECE_BYTES):
             file.seek(at)
             pieces.append(file.read(_PIECE_BYTES))
-    later = [_rows_of_piece(one, len(names), separator) for one in pieces]
+    later = [_rows_of_piece(piece, len(names), separator) for piece in pieces]
     half, known = len(rows) // 2, _covered(names, rows)
     if not known.dated:
         return known

@@ -114,11 +114,13 @@ def find_side_blocks(rows: Rows) -> list[TableBlock]:
         right = next(at for at in range(left, width + 1) if at not in filled)
         part = [row[left:right] for row in rows]
         blocks = _with_titles(_parts(part))
-        for one in blocks:
-            names = pandas_names(rows[one.header_at])[left : left + len(one.header)]
-            found.append(replace(one, left=left, header=names if one.header else ()))
+        for block in blocks:
+            names = pandas_names(rows[block.header_at])[left : left + len(block.header)]
+            found.append(replace(block, left=left, header=names if block.header else ()))
     tables = [one for one in found if one.header]
-    certain = len({one.left for one in tables}) > 1 and not any(_continues(tables[0], one) for one in tables[1:])
+    certain = len({table.left for table in tables}) > 1 and not any(
+        _continues(tables[0], table) for table in tables[1:]
+    )
     return found if certain else []
 
 
@@ -127,7 +129,7 @@ def _continues(first: TableBlock, other: TableBlock) -> bool:
     if (other.header_at, len(other.rows)) != (first.header_at, len(first.rows)):
         return False
     values = _column(0, other.rows)
-    numbers = sum(bool(_NUMBER.fullmatch(one)) for one in values) * 2 > len(values)
+    numbers = sum(bool(_NUMBER.fullmatch(value)) for value in values) * 2 > len(values)
     return numbers and other.header[0].partition(".")[0] != first.header[0]
 
 
@@ -143,13 +145,13 @@ def _block(at: int, rows: Rows) -> TableBlock:
 def _with_titles(blocks: Sequence[TableBlock]) -> list[TableBlock]:
     """Return the blocks, where a row of one value and the table without a title below it are one."""
     found: list[TableBlock] = []
-    for one in blocks:
+    for block in blocks:
         before = found[-1] if found else None
-        untitled = one.header and not one.title
+        untitled = block.header and not block.title
         if untitled and before and not before.header and len(before.rows) == _titles(before.rows) == 1:
             found.pop()
-            one = replace(one, at=before.at, title=before.rows[0][0].strip())
-        found.append(one)
+            block = replace(block, at=before.at, title=before.rows[0][0].strip())
+        found.append(block)
     return found
 
 

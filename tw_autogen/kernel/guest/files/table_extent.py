@@ -117,12 +117,12 @@ def is_units_row(rows: Sequence[Sequence[str]], *, missing: Collection[str] = ()
 
 def _are_numbers(cells: Sequence[str]) -> bool:
     """Return whether nearly all of some filled cells are numbers, and there are enough to tell."""
-    return len(cells) >= LEAST_LINES and sum(bool(NUMBER.fullmatch(one)) for one in cells) > NUMBER_SHARE * len(cells)
+    return len(cells) >= LEAST_LINES and sum(bool(NUMBER.fullmatch(cell)) for cell in cells) > NUMBER_SHARE * len(cells)
 
 
 def _names_year(name: str, cells: Sequence[str]) -> bool:
     """Return whether a year stands above numbers most of which are none."""
-    numbers = [one for one in cells if NUMBER.fullmatch(one)]
+    numbers = [cell for cell in cells if NUMBER.fullmatch(cell)]
     return bool(_YEAR.fullmatch(name)) and 2 * sum(map(bool, map(_YEAR.fullmatch, numbers))) < len(numbers)
 
 
@@ -162,7 +162,7 @@ def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
     """
     comments = 1 if len(lines) > 1 and _SEPARATOR_LINE.fullmatch(lines[0]) else 0
     filled = next((at for at, line in enumerate(lines) if line.strip(BLANKS) or not line), 0)
-    if not any(NUMBER.fullmatch(one) for line in lines[filled : filled + 1] for one in re.split(f"[{BLANKS}]", line)):
+    if not any(NUMBER.fullmatch(part) for line in lines[filled : filled + 1] for part in re.split(f"[{BLANKS}]", line)):
         comments = max(comments, filled)  # else it is data without names
     first = comments
     while comments < len(lines) and lines[comments].startswith("#"):
@@ -191,7 +191,7 @@ def is_hash_header(line: str, lines: Sequence[str], separator: str) -> bool:
         (names,), rows = parse_rows([line], separator), parse_rows([one for one in lines if one.strip()], separator)
     except ValueError:
         return False
-    names = [one.strip() for one in names]
+    names = [name.strip() for name in names]
     alike = [len(row) == len(names) for row in rows]
     if len(names) < 2 or not all(names) or not _are_names(names):
         return False
@@ -203,7 +203,7 @@ def is_hash_header(line: str, lines: Sequence[str], separator: str) -> bool:
 
 def _are_names(cells: Sequence[str]) -> bool:
     """Return whether cells can be a header: words, and behind the first one years."""
-    return not any(NUMBER.fullmatch(one) and not (at and _YEAR.fullmatch(one)) for at, one in enumerate(cells))
+    return not any(NUMBER.fullmatch(cell) and not (at and _YEAR.fullmatch(cell)) for at, cell in enumerate(cells))
 
 
 def _title_lines(lines: Sequence[str], tabs: bool) -> int:
@@ -262,7 +262,7 @@ def _lines_above_names(lines: Sequence[str], tabs: bool) -> int:
     columns = [at for at, cells in enumerate(below) if at and _are_numbers(cells)]  # numbers of rows have no name
     heads, figures = list[int](), 0
     for at, row in enumerate(rows[:end] if len(columns) > 1 else []):
-        cells = [row[one].strip() for one in columns if one < len(row) and row[one].strip()]
+        cells = [row[column].strip() for column in columns if column < len(row) and row[column].strip()]
         years = not heads and all(map(_YEAR.fullmatch, cells))  # which are names
         numbers = 0 if years else sum(bool(NUMBER.fullmatch(one)) for one in cells)
         if 2 * numbers >= len(columns):
@@ -325,7 +325,7 @@ def _is_title(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int, s
     """
     blank, words = not all(map(any, rows)), " " in lines[0].strip()
     if not split:
-        foreign = len(rows[0]) == 1 and '"' not in lines[0] and any(one in lines[0] for one in SEPARATORS)
+        foreign = len(rows[0]) == 1 and '"' not in lines[0] and any(separator in lines[0] for separator in SEPARATORS)
         return words or blank or not (foreign or all(row[0] for row in rows))
     widths = [max((at + 1 for at, cell in enumerate(row) if cell), default=0) for row in rows]
     if max(widths) < width:
@@ -402,7 +402,7 @@ def is_note(text: str, values: Sequence[str]) -> bool:
         values: Of the column.
     """
     if _NOTE.match(text):
-        return _NOTE_SHARE * sum(bool(_NOTE.match(one)) for one in values) < max(1, len(values))
+        return _NOTE_SHARE * sum(bool(_NOTE.match(value)) for value in values) < max(1, len(values))
     sentence = text.endswith((".", "。")) and text.count(" ") >= _NOTE_BLANKS
     return sentence and len(text) > max(map(len, values), default=0)
 

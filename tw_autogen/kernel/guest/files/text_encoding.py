@@ -28,11 +28,11 @@ _ALPHABETS = (
 )  # fmt: skip
 """The letters beyond ASCII of languages of Europe: up to Catalan of the West, and last of Iceland."""
 _WESTERN_COUNT = 9
-_LETTERS = tuple(frozenset(f"{one}{one.upper()}" + "İ" * ("ı" in one)) for one in _ALPHABETS)
+_LETTERS = tuple(frozenset(f"{alphabet}{alphabet.upper()}" + "İ" * ("ı" in alphabet)) for alphabet in _ALPHABETS)
 _RARER = 0.001
 """What each language counts less than the one before it."""
 _COUNTED = (
-    *((one, 1 - _RARER * at) for at, one in enumerate(_LETTERS)),
+    *((letter, 1 - _RARER * at) for at, letter in enumerate(_LETTERS)),
     (frozenset().union(*_LETTERS[:_WESTERN_COUNT], _LETTERS[-1]), 0.7),
     (frozenset().union(*_LETTERS[_WESTERN_COUNT:-1]), 0.65),
 )
@@ -99,7 +99,7 @@ def latin_encodings(text: bytes) -> list[str]:
     best = max(scores.values())
     if best < _LEAST_SCORE or scores[windows] == 1:
         return [windows]
-    return [one for one in sorted(scores, key=scores.__getitem__, reverse=True) if scores[one] > best - _AS_WELL]
+    return [score for score in sorted(scores, key=scores.__getitem__, reverse=True) if scores[score] > best - _AS_WELL]
 
 
 def _letters_score(text: str) -> float:
@@ -108,8 +108,8 @@ def _letters_score(text: str) -> float:
     Quotes around words, dashes between them and dots behind them count as letters of any language.
     """
     letters, signs, wrong = Counter[str](), Counter[str](), 0
-    for one in itertools.islice(_MARK.finditer(text), _MOST_MARKS):
-        sign, at = one[0], one.start()
+    for match in itertools.islice(_MARK.finditer(text), _MOST_MARKS):
+        sign, at = match[0], match.start()
         before, after = text[at - 1 : at], text[at + 1 : at + 2]
         if sign == "\xb5" or not sign.isalpha():
             within = before.isalpha() and after.isalpha() and sign not in _SIGNS_IN_WORDS
@@ -147,8 +147,8 @@ def _guessed_encoding(text: bytes) -> str:
     best = from_bytes(text[: text.rfind(b"\n") + 1] or text, cp_isolation=[*GUESSED, "cp1252"]).best()
     if best is None or "cp1252" in best.could_be_from_charset:
         return ""
-    words = [len(one) for one in _BEYOND_ASCII.findall(str(best))]
-    if 2 * sum(one for one in words if one > 1) <= sum(words) or sum(words) < _LEAST_GUESSED:
+    words = [len(match) for match in _BEYOND_ASCII.findall(str(best))]
+    if 2 * sum(word for word in words if word > 1) <= sum(words) or sum(words) < _LEAST_GUESSED:
         return ""
     return next(one for one in GUESSED if one in best.could_be_from_charset)
 

@@ -84,9 +84,9 @@ class TextTable:
             kinds=self.kinds,
             missing=self.missing,
         )
-        for one in columns:
-            one.sampled = self.sampled
-            one.words += ["as far as looked at"] * (self.sampled and one.kind == "empty")
+        for column in columns:
+            column.sampled = self.sampled
+            column.words += ["as far as looked at"] * (self.sampled and column.kind == "empty")
         count = self.count or str(len(self.rows))
         where = f", {'header' if self.named else 'first row'} in line {self.first_line}" if self.first_line > 1 else ""
         later = f" and {self.later} of the others" if self.later else ""
@@ -95,7 +95,7 @@ class TextTable:
         lines = [f"| {one}" for one in self.raw]
         said = column_lines(columns)
         if not (self.named and self.quoted):  # the names are numbers or tuples
-            said = [f"column {one.line.replace(repr(one.name), one.name, 1)}" for one in columns]
+            said = [f"column {column.line.replace(repr(column.name), column.name, 1)}" for column in columns]
         lines += said[:_SHOWN_COLUMNS]
         if len(self.names) > len(columns) or len(said) > _SHOWN_COLUMNS:
             lines.append(f"… and more columns, up to {self.names[-1]!r}")
@@ -110,7 +110,7 @@ class TextTable:
     @property
     def remarks(self) -> list[str]:
         """Return what has to be said where all of its text is shown."""
-        return [one.rstrip(":") for one in self.notes if not one.startswith("| ")] + self._reading
+        return [note.rstrip(":") for note in self.notes if not note.startswith("| ")] + self._reading
 
     @property
     def _reading(self) -> list[str]:
@@ -454,7 +454,7 @@ def blocks_of_text(start: TextStart, separator: str) -> tuple[list[TableBlock], 
 def _may_part(line: str) -> bool:
     """Return whether a line may part two tables: it is empty, or holds one value."""
     value = line.strip(BLANKS)
-    return not value or value[0] == value[-1] == '"' or not any(one in value for one in SEPARATORS)
+    return not value or value[0] == value[-1] == '"' or not any(separator in value for separator in SEPARATORS)
 
 
 def block_lines(
@@ -489,14 +489,14 @@ def block_lines(
         same = known.setdefault(tuple(names), number)
         shown = [block.header, block.rows[0]] if same == number else [block.rows[0]]
         lines[-1] += f", columns as in table {same}" if same != number else ""
-        lines += [f"  | {one[:_BLOCK_CHARS]}" for one in as_lines(shown)]
+        lines += [f"  | {line[:_BLOCK_CHARS]}" for line in as_lines(shown)]
         some, dialect = _profiled(block, names, separator)
         if same == number and len(block.rows) >= _RAW_LINES and len(columns) + len(some) <= _SHOWN_COLUMNS:
-            lines += [f"  {one}" for one in column_lines(some)]
+            lines += [f"  {line}" for line in column_lines(some)]
         else:
             lines += [f"  {one.line}" for one in some if any(word in one.line for word in _TELLING)]
         totals = total_notes(names, block.rows, decimal=dialect.decimal, thousands=dialect.thousands)
-        lines += [f"  {one}" for one in totals]
+        lines += [f"  {total}" for total in totals]
         lines.append(f"  {call(dialect) if number == 1 else call(dialect).replace(repr(name), '…', 1)}")
         columns += some
     kinds = {0: "several tables or groups of rows", 1: "several tables or groups of rows, of one the header is certain"}
@@ -527,7 +527,7 @@ def _profiled(block: TableBlock, names: Sequence[str], separator: str) -> tuple[
 
 def _group_lines(block: TableBlock) -> list[str]:
     """Return the first lines of rows that belong to no certain table."""
-    shown = [f"| {one.rstrip(',')[:_BLOCK_CHARS]}" for one in as_lines(block.rows[:_RAW_LINES])]
+    shown = [f"| {line.rstrip(',')[:_BLOCK_CHARS]}" for line in as_lines(block.rows[:_RAW_LINES])]
     if len(block.rows) == 1:
         return [f"line {block.at + 1}: {shown[0]}"]
     return [f"lines {block.at + 1}–{block.end}, no table is certain:", *(f"  {one}" for one in shown)]

@@ -56,7 +56,7 @@ def total_notes(
     if len(labelled) > 1 and (said := _note(names, rows, list(labelled), together, decimal, thousands)):
         return [said]
     notes = (_note(names, rows, [at], marked, decimal, thousands) for at, marked in labelled.items())
-    return [one for one in notes if one]
+    return [note for note in notes if note]
 
 
 def _note(
@@ -127,7 +127,7 @@ def _judge(numbers: Sequence[float | None], marked: Sequence[int], keys: Sequenc
         keys: Other labels of each row, length n.
     """
     totals = {at: one for at in marked if (one := numbers[at]) is not None}
-    others = [0.0 if at in totals else one or 0.0 for at, one in enumerate(numbers)]
+    others = [0.0 if at in totals else number or 0.0 for at, number in enumerate(numbers)]
     if len(totals) < len(marked) or not any(others):
         return "unknown"
     upto = [0.0, *itertools.accumulate(others)]
@@ -164,7 +164,7 @@ def _words(
         found: The names of columns by what their marked numbers are, see `_judge`.
     """
     exact, near, off = found["sum"][:1], found["nearly"][:1], found["no sum"][:1]
-    sure = labels and all(_bare(one) in _LABELS for one in labels) and not near and not off
+    sure = labels and all(_bare(label) in _LABELS for label in labels) and not near and not off
     rest = "other rows" if len(marked) > 1 else "the others"
     said = [f"{one!r} is the sum of {rest}" for one in exact]
     said += [f"{one!r} nearly" if exact else f"{one!r} is nearly the sum of {rest}" for one in near]

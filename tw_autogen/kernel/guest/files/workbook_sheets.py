@@ -102,7 +102,7 @@ class Sheet:
 
     def _is_merged_title(self, row: int) -> bool:
         """Return whether all that a row holds is one cell that is merged with others of it, and a wider one follows."""
-        filled = [[at for at, one in enumerate(cells) if _cell(one)] for cells in self.rows[row : row + 2]]
+        filled = [[at for at, cell in enumerate(cells) if _cell(cell)] for cells in self.rows[row : row + 2]]
         titles = [first for top, first, _, last in self.merged if top == row and last > first]
         return len(filled) == 2 and len(filled[0]) == 1 < len(filled[1]) and filled[0][0] in titles
 
@@ -162,17 +162,17 @@ def read_sheets(path: str, kind: str, *, most_sheets: int, most_rows: int) -> tu
         merged, has_formulas = _merged_and_formulas(path)
         sheets = []
         with contextlib.closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
-            titles = [str(one.title) for one in book.worksheets]
-            for one in book.worksheets[:most_sheets]:
-                one.reset_dimensions()  # programs write wrong ones; pandas doesn't look at them either
-                given = map(_without_end, one.iter_rows(values_only=True))
+            titles = [str(worksheet.title) for worksheet in book.worksheets]
+            for worksheet in book.worksheets[:most_sheets]:
+                worksheet.reset_dimensions()  # programs write wrong ones; pandas doesn't look at them either
+                given = map(_without_end, worksheet.iter_rows(values_only=True))
                 rows = list(itertools.islice(given, _FIRST_ROWS))
                 most = max(_FIRST_ROWS, min(most_rows, MOST_CELLS // (max(map(len, rows), default=0) or 1)))
                 rows += itertools.islice(given, most + 1 - len(rows))
-                sheets.append(Sheet(str(one.title), rows, len(rows) > most, one.sheet_state != "visible"))
+                sheets.append(Sheet(str(worksheet.title), rows, len(rows) > most, worksheet.sheet_state != "visible"))
                 sheets[-1].engine = "openpyxl" * (kind == "zip")
-                sheets[-1].units = _units(one.iter_rows(max_row=_UNIT_ROWS, max_col=_UNIT_COLUMNS))
-                sheets[-1].merged = merged.get(str(one._worksheet_path), [])
+                sheets[-1].units = _units(worksheet.iter_rows(max_row=_UNIT_ROWS, max_col=_UNIT_COLUMNS))
+                sheets[-1].merged = merged.get(str(worksheet._worksheet_path), [])
         if has_formulas:
             with contextlib.closing(openpyxl.load_workbook(file, read_only=True)) as written:
                 for sheet in sheets:
@@ -201,7 +201,7 @@ def _read_old_sheets(path: str, most_sheets: int, most_rows: int) -> tuple[list[
             hidden = about.visible != python_calamine.SheetVisibleEnum.Visible
             merged = [(*first, *last) for first, last in one.merged_cell_ranges or ()]
             sheets.append(Sheet(one.name, rows, len(rows) > most, hidden, merged=merged, engine="calamine"))
-        return [one.name for one in tables], sheets
+        return [table.name for table in tables], sheets
 
 
 def _as_excel(value: Any) -> Any:
@@ -326,11 +326,11 @@ def _kind(values: Sequence[Any]) -> str:
     """Return the kind of a column with dates, times or durations, or with booleans beside others; empty: of no such."""
     if not any(issubclass(one, (bool, date, time, timedelta)) for one in set(map(type, values))):
         return ""
-    there = (one for one in values if _cell(one) and not (isinstance(one, str) and one in MISSING))
+    there = (value for value in values if _cell(value) and not (isinstance(value, str) and value in MISSING))
     counts = Counter(next(word for kind, word in _KINDS if isinstance(one, kind)) for one in there)
     if len(counts) > 1:
         return " and ".join(_count(n, w) for w, n in counts.items())
-    return "".join(f"{one}s, no text" for one in counts if one != "boolean")
+    return "".join(f"{count}s, no text" for count in counts if count != "boolean")
 
 
 def _names_no_text(header: Sequence[Any]) -> list[str]:

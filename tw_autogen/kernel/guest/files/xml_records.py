@@ -58,11 +58,11 @@ def read_records(content: bytes) -> XmlRecords | None:
     counts = Counter(path for path, one in _paths(root, ".", 1) if len(one) or one.attrib)
     most = max(counts.values(), default=0)
     path = next((one for one, count in counts.items() if count == most > 1), "")
-    if not path or len({one.rpartition("}")[0].partition("{")[2] for one in path.split("/")[1:]}) > 1:
+    if not path or len({part.rpartition("}")[0].partition("{")[2] for part in path.split("/")[1:]}) > 1:
         return None
     records = [_record(one) for one in root.iterfind(path)]
-    names = list(dict.fromkeys(name for one in records for name in one))
-    return XmlRecords(_local(root.tag), path, names, [[one.get(name) for name in names] for one in records])
+    names = list(dict.fromkeys(name for record in records for name in record))
+    return XmlRecords(_local(root.tag), path, names, [[record.get(name) for name in names] for record in records])
 
 
 def _paths(parent: Element, path: str, depth: int) -> Iterator[tuple[str, Element]]:
