@@ -215,7 +215,7 @@ def fill_missing(
     df: pd.DataFrame, columns: list[str] | None = None, strategy: str = "auto", value: Any = None, label: str = ""
 ) -> Step:
     """Learn what to put in the place of missing values."""
-    _one_of("strategy", strategy, ("auto", "mean", "median", "most_frequent", "constant"))
+    _one_of("strategy", strategy, ("auto", "mean", "median", "max_frequent", "constant"))
     if strategy == "constant" and value is None:
         raise ValueError("strategy 'constant' needs `value`")
     if columns is None:
@@ -232,8 +232,8 @@ def fill_missing(
         numeric = is_numeric_dtype(known) and not is_bool_dtype(known)
         if strategy in ("mean", "median"):
             _numbers(df, column)
-        how = {"auto": "median" if numeric else "most_frequent"}.get(strategy, strategy)
-        values[column] = known.mode().iloc[0] if how == "most_frequent" else float(getattr(known, how)())
+        how = {"auto": "median" if numeric else "max_frequent"}.get(strategy, strategy)
+        values[column] = known.mode().iloc[0] if how == "max_frequent" else float(getattr(known, how)())
     return Filled(df, values)
 
 

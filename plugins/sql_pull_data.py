@@ -63,7 +63,7 @@ _CANNOT = re.compile(r"\s*CANNOT\b[:\s]*(.*)", re.DOTALL)
 _SCHEMA_CHARS = 8000
 _PORTION = 100
 _LESS = "ask for less, or raise `max_mb`"
-_MOST_COLUMNS = 100_000
+_MAX_COLUMNS = 100_000
 _SCHEMA_BYTES = 16 << 20
 _SCHEMA_SECONDS = 30.0
 _COLUMNS = """SELECT table_name, column_name, data_type FROM information_schema.columns
@@ -126,8 +126,8 @@ class SqliteDatabase:
 
     def tables(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        with self._reading(None, max_rows=_MOST_COLUMNS, max_bytes=_SCHEMA_BYTES, seconds=_SCHEMA_SECONDS) as rows:
-            for table, column in _fetched(rows.fetch_batch, _MOST_COLUMNS, _SCHEMA_BYTES):
+        with self._reading(None, max_rows=_MAX_COLUMNS, max_bytes=_SCHEMA_BYTES, seconds=_SCHEMA_SECONDS) as rows:
+            for table, column in _fetched(rows.fetch_batch, _MAX_COLUMNS, _SCHEMA_BYTES):
                 found.setdefault(table, []).append(column)
         return found
 
@@ -254,7 +254,7 @@ class UrlDatabase:
         with self._asking():
             if self.dialect == "duckdb":  # its inspector asks for what the engine does not have
                 for table, column, kind in self.run(
-                    _COLUMNS, max_rows=_MOST_COLUMNS, max_bytes=_SCHEMA_BYTES, seconds=_SCHEMA_SECONDS
+                    _COLUMNS, max_rows=_MAX_COLUMNS, max_bytes=_SCHEMA_BYTES, seconds=_SCHEMA_SECONDS
                 ).values:
                     tables.setdefault(table, []).append(f"{column} {kind}")
                 return tables

@@ -33,7 +33,7 @@ METHODS = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "f
 AT_ONE_PLACE = {"match", "fullmatch"}
 SHORT = 1_000
 FREE_SECONDS = 0.01
-MOST_CHARS, MOST_WAYS = 60, 40
+MAX_CHARS, MAX_WAYS = 60, 40
 END = "\n\0"
 """Matches next to nothing."""
 CLASSES = {
@@ -157,12 +157,12 @@ def hostile_parts(pattern: re.Pattern) -> set[tuple[str, str]]:
         warnings.simplefilter("ignore")
         tree = list(parser.parse(pattern.pattern, pattern.flags & re.VERBOSE))
     found = set()
-    for extra, way in itertools.product((1, 0), itertools.islice(sequences(tree), MOST_WAYS)):
+    for extra, way in itertools.product((1, 0), itertools.islice(sequences(tree), MAX_WAYS)):
         parts = [sample([node], extra) for node in way]
         found |= {("", "".join(parts[:end])) for end in range(1, len(parts) + 1)}
         ranges = ((start, end) for start in range(len(parts)) for end in range(start + 1, start + 4))
         found |= {("".join(parts[:start]), "".join(parts[start:end])) for start, end in ranges}
-    return {(head, pump) for head, pump in found if 0 < len(pump) < MOST_CHARS}
+    return {(head, pump) for head, pump in found if 0 < len(pump) < MAX_CHARS}
 
 
 def seconds(method: str, pattern: re.Pattern, text: str) -> float:
@@ -197,7 +197,7 @@ def grows(method: str, pattern: re.Pattern, head: str, pump: str) -> str:
 
 FOUND = find_patterns()
 
-MOST_BYTES_PER_CHAR = 4
+MAX_BYTES_PER_CHAR = 4
 LONG = 16_000
 SIMPLE = {"LITERAL", "NOT_LITERAL", "ANY", "IN"}
 """What `re` repeats without keeping a state for each time."""
@@ -212,7 +212,7 @@ BOUNDED = {
     r'"[^"\\]*(?:': "a model's reply",
     r"(?P<text>'[^']*'": "an annotation of a plugin",
     r"(?<![\d.])(?<![^\W_": "an answer in a scenario",
-    r"[\w*.#][\w*.#-]*(?:": "at most _MOST_SELECTOR_CHARS characters",
+    r"[\w*.#][\w*.#-]*(?:": "at most _MAX_SELECTOR_CHARS characters",
 }
 """Beginnings of patterns that keep a state for each part of a text, and what bounds the text."""
 
@@ -236,7 +236,7 @@ def bytes_per_char(pattern: re.Pattern, text: str) -> float:
     """Return the smallest of up to ten: what another thread of the tests takes meanwhile is counted too."""
     least = traced_bytes(pattern, text) / len(text)
     for _ in range(9):
-        if least < MOST_BYTES_PER_CHAR:
+        if least < MAX_BYTES_PER_CHAR:
             break
         time.sleep(0.02)
         least = min(least, traced_bytes(pattern, text) / len(text))
@@ -278,12 +278,12 @@ def test_time_grows_with_the_text_only(used):
 def test_a_match_keeps_no_state_for_each_character(used):
     pattern = used.pattern()
     if not isinstance(pattern.pattern, str) or not pattern.pattern.startswith(tuple(BOUNDED)):
-        assert hungriest(pattern) < MOST_BYTES_PER_CHAR, pattern.pattern
+        assert hungriest(pattern) < MAX_BYTES_PER_CHAR, pattern.pattern
 
 
 @pytest.mark.parametrize("text", ["'(?:[^']|'')*'", "(?:ab)*c", r"([-=])\1{2,}$"])
 def test_a_pattern_that_keeps_states_is_found(text):
-    assert hungriest(re.compile(text)) > 5 * MOST_BYTES_PER_CHAR
+    assert hungriest(re.compile(text)) > 5 * MAX_BYTES_PER_CHAR
 
 
 def test_only_patterns_that_are_there_are_excepted():

@@ -9,23 +9,23 @@ from collections.abc import Callable, Iterator
 from typing import Any, Union, get_args, get_origin
 
 DEEPEST = 100
-MOST_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 """What the values of one text may take in memory, by estimate; `[[],[],…]` takes 20 times its length."""
 
 _PER_CONTAINER, _PER_VALUE = 64, 32
 _PLAIN: dict[Any, type] = {bool: bool, str: str, type(None): type(None)}
 _NUMBERS: dict[Any, set[type]] = {int: {int}, float: {int, float}}
-_MOST = 1 << 64
+_MAX = 1 << 64
 _TEXT = re.compile(rb'"[^"]*"?')
 """A text of JSON in which no sign is escaped; one that doesn't end goes on to the end."""
 
 
-def loads(text: str | bytes, *, most_bytes: int = MOST_BYTES) -> Any:
+def loads(text: str | bytes, *, max_bytes: int = MAX_BYTES) -> Any:
     """Parse JSON of which whoever sent it is not trusted; half a surrogate pair in it becomes a `?`.
 
     Args:
         text: JSON; bytes are UTF-8. Whoever gives it bounds its length.
-        most_bytes: What its lists, objects and values may take in memory, by estimate, beside its texts.
+        max_bytes: What its lists, objects and values may take in memory, by estimate, beside its texts.
 
     Raises:
         ValueError: it is no JSON, holds a number of thousands of digits, is nested more than 100 deep, or would take
@@ -35,8 +35,8 @@ def loads(text: str | bytes, *, most_bytes: int = MOST_BYTES) -> Any:
         >>> loads('{"a": [1]}')
         {'a': [1]}
     """
-    if (needed := estimate_bytes(text)) > most_bytes:
-        raise ValueError(f"its values would take about {needed >> 20} MB of memory, of {most_bytes >> 20}")
+    if (needed := estimate_bytes(text)) > max_bytes:
+        raise ValueError(f"its values would take about {needed >> 20} MB of memory, of {max_bytes >> 20}")
     try:
         value = json.loads(text)
     except RecursionError:
@@ -60,8 +60,8 @@ class ValueBudget:
     """
 
     def __init__(self, *, values: int = 1_000_000, chars: int = 64_000_000) -> None:
-        self._most_values = self._values = values
-        self._most_chars = self._chars = chars
+        self._max_values = self._values = values
+        self._max_chars = self._chars = chars
 
     def take_table(self, table: Any) -> None:
         """Count how many values an array, a Series or a DataFrame holds, and look how long its texts are together.
@@ -74,7 +74,7 @@ class ValueBudget:
         self._values -= max(table.size, *table.shape, 0)
         if self._values < 0:
             kind = type(table).__name__
-            raise TypeError(f"a {kind} of more than {self._most_values:,} values is too large for a tool; pass fewer")
+            raise TypeError(f"a {kind} of more than {self._max_values:,} values is too large for a tool; pass fewer")
         left = self._chars
         for chars in _text_chars(table):
             left -= chars
@@ -93,7 +93,7 @@ class ValueBudget:
         return text
 
     def _too_long(self) -> TypeError:
-        return TypeError(f"texts of more than {self._most_chars:,} characters are too long for a tool; pass fewer")
+        return TypeError(f"texts of more than {self._max_chars:,} characters are too long for a tool; pass fewer")
 
 
 def _text_chars(table: Any) -> Iterator[int]:
@@ -215,6 +215,6 @@ def check_of(annotation: Any) -> Callable[[Any], bool]:
         return lambda value: isinstance(value, dict) and all(map(key, value)) and all(map(each_value, value.values()))
     if annotation in _NUMBERS:
         numbers = _NUMBERS[annotation]
-        return lambda value: type(value) in numbers and -_MOST < value < _MOST
+        return lambda value: type(value) in numbers and -_MAX < value < _MAX
     known = _PLAIN[annotation]
     return lambda value: type(value) is known

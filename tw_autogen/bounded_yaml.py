@@ -9,17 +9,17 @@ from typing import Any
 
 import yaml
 
-MOST_VALUES = 100_000
+MAX_VALUES = 100_000
 _CHARS_OF_A_VALUE = 32
 """A longer text counts as so many more values: aliases of it are short, and what they stand for is not."""
 _LONGEST_NUMBER = 400
 """In characters: longer ones take quadratic time (`1:59:59`, in base 60), or can't be printed (hexadecimal)."""
 _SHORT_CHARS = 100_000
-_MOST_FAST_BRACKETS, _MOST_INDENT = 1000, 500
+_MAX_FAST_BRACKETS, _MAX_INDENT = 1000, 500
 """What libyaml gets, which is ten times as fast: nested deeply it would reach the end of the process's stack."""
 _INDENT = re.compile(r"[ \t:?-]+")
 _PLAIN_DEPTH = 20
-_MOST_BRACKETS = 40
+_MAX_BRACKETS = 40
 _QUOTED = re.compile(r"'(?!<[a-z ]{1,40}>')[^']{2,}'|\"[^\"]{2,}\"")
 _BOUNDS = (yaml.StreamStartEvent, yaml.StreamEndEvent, yaml.DocumentEndEvent)
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -33,8 +33,8 @@ class _Loader(yaml.SafeLoader):
     """Has errors that are worded for people; for each token it goes through all open brackets."""
 
     def fetch_flow_collection_start(self, TokenClass: type[yaml.Token]) -> None:  # noqa: N803 - yaml's own name
-        if self.flow_level >= _MOST_BRACKETS:
-            problem = f"more than {_MOST_BRACKETS} brackets are open"
+        if self.flow_level >= _MAX_BRACKETS:
+            problem = f"more than {_MAX_BRACKETS} brackets are open"
             raise yaml.scanner.ScannerError(problem=problem, problem_mark=self.get_mark())
         super().fetch_flow_collection_start(TokenClass)
 
@@ -92,7 +92,7 @@ def load(text: str, *, enforce_limit: bool = True, unique: bool = False) -> Any:
         if short or not enforce_limit:  # so short a text stands for fewer values
             with contextlib.suppress(_NotPlain):
                 return _plain(text, unique=unique)
-        if text.count("[") + text.count("{") <= _MOST_FAST_BRACKETS and _indent(text) <= _MOST_INDENT:
+        if text.count("[") + text.count("{") <= _MAX_FAST_BRACKETS and _indent(text) <= _MAX_INDENT:
             return _load(_FastLoader, text, enforce_limit=enforce_limit, unique=unique)
     except yaml.YAMLError:
         if not short:  # for its error alone the other one would take minutes
@@ -242,6 +242,6 @@ def _expanded_size(node: yaml.Node, known: dict[int, int]) -> int:
         inner = node.value if isinstance(node, yaml.SequenceNode) else [one for pair in pairs for one in pair]
         text = len(node.value) // _CHARS_OF_A_VALUE if isinstance(node, yaml.ScalarNode) else 0
         known[id(node)] = 1 + text + sum(_expanded_size(one, known) for one in inner)
-        if known[id(node)] > MOST_VALUES:
+        if known[id(node)] > MAX_VALUES:
             raise yaml.composer.ComposerError(problem="it stands for too many values", problem_mark=node.start_mark)
     return known[id(node)]

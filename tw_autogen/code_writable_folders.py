@@ -27,9 +27,9 @@ _LOG = logging.getLogger(__name__)
 _SUFFIX = ".folders"
 _SESSIONS = (".tw", "sessions")
 """Where sessions lie; no program is looked for in their folders of files."""
-_MOST_FOLDERS = 10_000
+_MAX_FOLDERS = 10_000
 """Of one process; more count as all folders there are."""
-_MOST_BYTES = 1 << 24
+_MAX_BYTES = 1 << 24
 
 
 class _Notes:
@@ -58,8 +58,8 @@ class _Notes:
                 os.unlink(path)
 
     def add(self, folder: str) -> None:
-        if len(self.folders) < _MOST_FOLDERS:
-            os.write(self._file, os.fsencode(folder if len(self.folders) < _MOST_FOLDERS - 1 else os.sep) + b"\0")
+        if len(self.folders) < _MAX_FOLDERS:
+            os.write(self._file, os.fsencode(folder if len(self.folders) < _MAX_FOLDERS - 1 else os.sep) + b"\0")
         self.folders.add(folder)
 
 
@@ -136,7 +136,7 @@ def _folders_of(path: str) -> list[str]:
             return []
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        return [os.fsdecode(part) for part in os.read(file, _MOST_BYTES).split(b"\0") if part]
+        return [os.fsdecode(part) for part in os.read(file, _MAX_BYTES).split(b"\0") if part]
     else:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)

@@ -65,8 +65,8 @@ from tw_autogen.notebook_traceback import render_traceback
 if TYPE_CHECKING:
     from tw_autogen.conversation import Round
 
-_MOST_NEIGHBOURS = 5000
-_LEAST_ALIKE = 0.6
+_MAX_NEIGHBOURS = 5000
+_MIN_ALIKE = 0.6
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}://")
 
 
@@ -348,7 +348,7 @@ class SessionClosedError(TwAutogenError):
     """A closed session was asked again."""
 
 
-def did_you_mean(word: str, known: Iterable[str], *, cutoff: float = _LEAST_ALIKE) -> str:
+def did_you_mean(word: str, known: Iterable[str], *, cutoff: float = _MIN_ALIKE) -> str:
     """Return the end of a message about an unknown word, `"; did you mean 'parameters'?"`; empty if no word is near.
 
     Args:
@@ -414,7 +414,7 @@ def near_files(
     name: str,
     is_wanted: Callable[[os.DirEntry[str]], bool] = lambda entry: True,
     *,
-    cutoff: float = _LEAST_ALIKE,
+    cutoff: float = _MIN_ALIKE,
 ) -> list[str]:
     """Return the plain names of at most three files and folders that may have been meant, nearest first.
 
@@ -426,7 +426,7 @@ def near_files(
     """
     try:
         with os.scandir(folder) as entries:
-            names = sorted(one.name for one in itertools.islice(entries, _MOST_NEIGHBOURS) if is_wanted(one))
+            names = sorted(one.name for one in itertools.islice(entries, _MAX_NEIGHBOURS) if is_wanted(one))
     except (OSError, ValueError):
         return []
     return difflib.get_close_matches(name, names, n=3, cutoff=cutoff)

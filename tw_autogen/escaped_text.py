@@ -31,11 +31,11 @@ _ACTED_ON = re.compile(
 """What begins a block of code, which agents of a host may run, or an image or the like, which they may load."""
 _MARKDOWN = re.compile(r"[\\`*\[\]]|(?<![^\W_])_|_(?![^\W_])")  # within a word, `_` emphasizes nothing
 _LONG_PARAGRAPH_CHARS = 200
-_MOST_COLORED_CHARS = 20_000
+_MAX_COLORED_CHARS = 20_000
 _MANY_BLANK_LINES = re.compile(r"(?:\n[ \t]*){50}")
 NO_FORMULAS = 'class="mathjax_ignore tex2jax_ignore"'
 """Of HTML elements in which programs that show notebooks look for no formulas: one can load an address."""
-MOST_MARKDOWN_CHARS = 20_000
+MAX_MARKDOWN_CHARS = 20_000
 """Of Markdown that is parsed, which can take a second or two."""
 _TABLE_DIVIDER = re.compile(r"[ \t>]*[-:|][-:| \t]*")
 """The second line of a table, which says how many columns it has; `>` stands before it in a quotation."""
@@ -65,7 +65,7 @@ def is_quickly_colored(code: str) -> bool:
     Args:
         code: Any; more than 20 000 characters are not thought to be read quickly.
     """
-    return len(code) <= _MOST_COLORED_CHARS and not _MANY_BLANK_LINES.search(code)
+    return len(code) <= _MAX_COLORED_CHARS and not _MANY_BLANK_LINES.search(code)
 
 
 def is_quickly_rendered(markdown: str) -> bool:
@@ -80,7 +80,7 @@ def is_quickly_rendered(markdown: str) -> bool:
         >>> is_quickly_rendered("a|" * 200 + "\n" + "-|" * 200 + "\n" + "|\n" * 200)
         False
     """
-    if len(markdown) > MOST_MARKDOWN_CHARS:
+    if len(markdown) > MAX_MARKDOWN_CHARS:
         return False
     cells = columns = 0
     for line in markdown.replace("\r", "\n").split("\n"):
@@ -89,7 +89,7 @@ def is_quickly_rendered(markdown: str) -> bool:
         elif _TABLE_DIVIDER.fullmatch(line):
             columns = max(columns, line.count("|") + 1)
         cells += columns
-    return cells <= MOST_MARKDOWN_CHARS // 2
+    return cells <= MAX_MARKDOWN_CHARS // 2
 
 
 def visible_line(text: str) -> str:

@@ -20,7 +20,7 @@ TRUSTED_FOLDERS: set[str] = set()
 """Current folders that were trusted, or named as the project, when the newest session was opened there."""
 _OF_SYSTEM = ("/proc", "/sys", "/dev")
 """Where files tell what a program holds (`/proc/self/environ`), or are none."""
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 _STORES = (os.path.join(".git", "annex"), os.path.join(".dvc", "cache"))
 """Where tools for large files keep what their links lead to."""
 
@@ -281,7 +281,7 @@ def step_out_of(folder: Path | str, path: Path | str) -> str:
         if below is None or not lies_in(step, real):
             return target or step
         links += bool(target)
-        if links > _MOST_LINKS:  # a circle, or more than a system follows
+        if links > _MAX_LINKS:  # a circle, or more than a system follows
             return step
         if target:
             left, step = [*below, *left], real if os.path.isabs(target) else place

@@ -28,13 +28,13 @@ from tw_autogen.written_numbers import (
 
 Kind = Literal["printed", "rounded", "computed", "given", "possible", "not found"]
 
-_MOST_ANSWER_CHARS = 20_000
-_MOST_SOURCE_CHARS = 500_000
-_MOST_OPERANDS = 8
+_MAX_ANSWER_CHARS = 20_000
+_MAX_SOURCE_CHARS = 500_000
+_MAX_OPERANDS = 8
 """Numbers on a line that arithmetic is tried with, in pairs."""
-_MOST_COMPUTED = 100
+_MAX_COMPUTED = 100
 """Where more numbers than these are not found as they stand, no arithmetic of pairs is tried."""
-_MOST_STATED, _MOST_SHARES, _MOST_UNFOUNDED = 200, 8, 5
+_MAX_STATED, _MAX_SHARES, _MAX_UNFOUNDED = 200, 8, 5
 _EXCERPT_CHARS = 100
 _USER = "User"
 _OUTPUTS = (AttachmentType.execution_result, AttachmentType.code_error)
@@ -146,7 +146,7 @@ def number_sources(
         4: given as 4 (the request: Mean of 3 and 4?)
         9: not found
     """
-    text = text[:_MOST_ANSWER_CHARS]
+    text = text[:_MAX_ANSWER_CHARS]
     parsed = parsed or ParsedNumbersCache()
     printed = _Index(_texts(rounds, printed=True), parsed)
     given = _Index(_texts(rounds, printed=False), parsed, words=True)
@@ -179,7 +179,7 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
         >>> unfounded_numbers("39 of 312, so 12.5 %", ["312 rows, 39 missing"])
         []
     """
-    answer = answer[:_MOST_ANSWER_CHARS]
+    answer = answer[:_MAX_ANSWER_CHARS]
     told = _without(_NO_NUMBER, normalize_east_asian(answer))
     if next(numbers_in(told), None) is None:
         return []
@@ -190,7 +190,7 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
     }
     _add_stated(answer, numbers, found, index.shares())
     missing = (number for number in numbers if number.start not in found and not _counts_what_follows(number, answer))
-    return [*dict.fromkeys(one.text for one in missing)][:_MOST_UNFOUNDED]
+    return [*dict.fromkeys(one.text for one in missing)][:_MAX_UNFOUNDED]
 
 
 def _add_stated(
@@ -205,9 +205,9 @@ def _add_stated(
         shares: Fractions and percentages that need not be stated; for numbers with decimals.
     """
     between = ((x, _STATED.fullmatch(text, x.end, y.start), y) for x, y in itertools.pairwise(numbers))
-    steps = [(x, stated[1] or stated[2], y) for x, stated, y in between if stated][:_MOST_STATED]
+    steps = [(x, stated[1] or stated[2], y) for x, stated, y in between if stated][:_MAX_STATED]
     results = _stated_results(steps, found)
-    for one in [number for number in numbers if number.start not in found][:_MOST_STATED]:
+    for one in [number for number in numbers if number.start not in found][:_MAX_STATED]:
         known = itertools.chain(results, shares if "." in one.text else ())
         near = next((result for result in known if _rounds_to(one, result.value)), None)
         if near is not None:
@@ -272,8 +272,8 @@ def _add_pairs(
         else:
             missing.append((line, number))
     computed: dict[float, NumberSource] = {}
-    for line, one in missing if len(missing) <= _MOST_COMPUTED else ():
-        near = [*operands.get(line, ())[:_MOST_OPERANDS], *operands.get(line - 1, ())[:_MOST_OPERANDS], *asked]
+    for line, one in missing if len(missing) <= _MAX_COMPUTED else ():
+        near = [*operands.get(line, ())[:_MAX_OPERANDS], *operands.get(line - 1, ())[:_MAX_OPERANDS], *asked]
         source = _computed(one, itertools.chain(itertools.permutations(near, 2), told_and_asked))
         if source is not None:
             found[one.start] = computed[one.value] = source
@@ -284,18 +284,18 @@ def _add_pairs(
 
 def _requested(query: str) -> list[WrittenNumber]:
     """Return numbers of a request, small ones in words too."""
-    query = normalize_east_asian(query[:_MOST_ANSWER_CHARS])
+    query = normalize_east_asian(query[:_MAX_ANSWER_CHARS])
     numbers = sorted(itertools.chain(numbers_in(query), number_words_in(query)), key=lambda one: one.start)
-    return numbers[:_MOST_OPERANDS]
+    return numbers[:_MAX_OPERANDS]
 
 
 def _last_told(rounds: Sequence[Round]) -> list[WrittenNumber]:
     """Return numbers of the last of a few earlier answers that has some."""
-    for here in reversed(rounds[-_MOST_OPERANDS:]):
+    for here in reversed(rounds[-_MAX_OPERANDS:]):
         told = here.posts[-1].message if here.posts and here.posts[-1].send_to == _USER else ""
         if numbers := [
             *itertools.islice(
-                numbers_in(_without(_NO_QUANTITY, normalize_east_asian(told[:_MOST_ANSWER_CHARS]))), _MOST_OPERANDS
+                numbers_in(_without(_NO_QUANTITY, normalize_east_asian(told[:_MAX_ANSWER_CHARS]))), _MAX_OPERANDS
             )
         ]:
             return numbers
@@ -350,7 +350,7 @@ class _Index:
     """
 
     def __init__(self, texts: Iterable[tuple[str, str]], parsed: ParsedNumbersCache, *, words: bool = False) -> None:
-        room, found = _MOST_SOURCE_CHARS, []
+        room, found = _MAX_SOURCE_CHARS, []
         self._texts: list[str] = []
         for where, text in texts:
             if room <= 0:
@@ -408,10 +408,10 @@ class _Index:
         for match in _ROWS_OR_MISSING.finditer("\n".join(self._texts)):
             count = int(match[1].replace(",", ""))
             if match[2] == "rows":
-                rows = [*rows[-_MOST_SHARES:], count]
+                rows = [*rows[-_MAX_SHARES:], count]
             elif whole := next((whole for whole in reversed(rows) if whole >= count), 0):
                 found[count, whole] = None
-        return list(found)[:_MOST_SHARES]
+        return list(found)[:_MAX_SHARES]
 
     def _near(self, value: float, half: float) -> WrittenNumber | None:
         half = max(half * (1 + 1e-9), 1e-9 * abs(value))

@@ -16,8 +16,8 @@ from tw_autogen.svg_sanitizer import safe_svg
 
 UNSEEN = "(an image, which this model can't be shown)"
 """Stands for an image in what goes to a model."""
-_LARGEST_BYTES, _MOST_PIXELS = 5_000_000, 20_000_000
-_MOST_BYTES = 20_000_000
+_LARGEST_BYTES, _MAX_PIXELS = 5_000_000, 20_000_000
+_MAX_BYTES = 20_000_000
 """How much the pictures of one answer, notebook or page may take together."""
 _SVG_COUNTS = 4
 """Times as much as it has bytes: to write 5 MB anew takes seconds."""
@@ -74,7 +74,7 @@ def open_picture(data: bytes, formats: Sequence[str]) -> Iterator[Any]:
     from PIL import Image
 
     with Image.open(io.BytesIO(data), formats=formats) as picture:
-        if picture.width * picture.height > _MOST_PIXELS:
+        if picture.width * picture.height > _MAX_PIXELS:
             raise ValueError(f"a picture of {picture.width} x {picture.height} pixels is not decoded")
         yield picture
 
@@ -88,7 +88,7 @@ class PictureReader:
     """Reads the pictures of one answer, notebook or page, as many as may stand in it together: 20 MB, 5 MB of SVG."""
 
     def __init__(self) -> None:
-        self._left = _MOST_BYTES
+        self._left = _MAX_BYTES
 
     def read(self, path: Path) -> tuple[str, bytes]:
         """Read a picture of at most 5 MB; no link is followed.

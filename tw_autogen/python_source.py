@@ -13,7 +13,7 @@ PYTHON_LANGUAGE = r"(?:i?python(?:\d(?:\.\d{1,2}){0,2})?|py\d?|jupyter|tool_code
 """What a block of Python is called on its fence, as a pattern to be searched for without case: `python3.11`, `py3`."""
 _QUIET = threading.RLock()
 
-_MOST_SQUARED_NODES = 100_000_000
+_MAX_SQUARED_NODES = 100_000_000
 """Sum of the squares of statements' nodes: about a second where Python is slowest, at parameters of types."""
 
 _STATEMENTS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.For, ast.With, ast.If, ast.While, ast.Try)
@@ -74,7 +74,7 @@ def check_compiles(tree: ast.Module, path: str, *, flags: int = 0) -> None:
     Raises:
         SyntaxError: there is such a mistake; for the others see `parse`.
     """
-    if sum(_compiled_nodes(node) ** 2 for node in tree.body) > _MOST_SQUARED_NODES:
+    if sum(_compiled_nodes(node) ** 2 for node in tree.body) > _MAX_SQUARED_NODES:
         return
     with without_warnings():
         for node in tree.body:

@@ -24,7 +24,7 @@ _NO_SECRET = re.compile(
     r"|(?:MAX|MIN|NUM|N|TOTAL)_TOKEN)S?$",
     re.IGNORECASE,
 )
-LEAST_CHARS = 8
+MIN_CHARS = 8
 """Shorter values stand in ordinary words."""
 
 SECRET_FORMS = (
@@ -82,7 +82,7 @@ _BEGIN_OF_WORD = r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"
 """Also after an escape such as `\\n`."""
 MASK = "[secret]"
 """What stands for a secret."""
-_LEAST_NAMED_CHARS = 4
+_MIN_NAMED_CHARS = 4
 _PLACEHOLDER = re.compile(
     r"\s|^\$|\$[a-z_({]|^<.*>$|^(your|place|insert|enter|change|example|x{3}|\*{3}|\.{3})", re.IGNORECASE
 )
@@ -129,7 +129,7 @@ def is_secret(name: str, value: object) -> bool:
         >>> is_secret("api_key", "a1b2c3d4e5f6"), is_secret("api_key", "$SHOP_KEY"), is_secret("max_tokens", "10000000")
         (True, False, False)
     """
-    if not isinstance(value, str) or len(value) < LEAST_CHARS or _PLACEHOLDER.search(value):
+    if not isinstance(value, str) or len(value) < MIN_CHARS or _PLACEHOLDER.search(value):
         return False
     return is_secret_name(name) or any(form.search(value) for form in SECRET_FORMS)
 
@@ -197,7 +197,7 @@ def _masked_in_strings() -> Callable[[re.Match[str]], str]:
 def _is_known_secret(name: str, value: str) -> bool:
     """Return whether the value of an environment variable is a secret, and not the path of one or a word about one."""
     is_path = _PATH_VARIABLE.search(name) is not None or (value.startswith("/") and os.path.lexists(value))
-    if is_path or len(value) < LEAST_CHARS or _NO_SECRET.search(name):
+    if is_path or len(value) < MIN_CHARS or _NO_SECRET.search(name):
         return False
     if is_secret_name(name) or _SECRET_VARIABLE.search(name):
         return True
@@ -228,13 +228,13 @@ def _masked_value(found: re.Match[str]) -> str:
 
 def _is_named_secret(name: str, value: str) -> bool:
     """Return whether a value is a secret by its name; a password may be short and have blanks."""
-    if len(value) < _LEAST_NAMED_CHARS or not is_secret_name(name) or _COUNTED.search(name):
+    if len(value) < _MIN_NAMED_CHARS or not is_secret_name(name) or _COUNTED.search(name):
         return False
     if value.lower() in _NO_VALUE or value[0] == "<":
         return False
     if name.lower() == "key" and value.replace("_", "").isalpha():
         return False
-    return is_secret(name, f"{value.replace(' ', '_'):_<{LEAST_CHARS}}" if _PASSWORD.search(name) else value)
+    return is_secret(name, f"{value.replace(' ', '_'):_<{MIN_CHARS}}" if _PASSWORD.search(name) else value)
 
 
 def _masked(found: re.Match[str]) -> str:

@@ -15,7 +15,7 @@ LONGEST_NAME_BYTES = 255
 CELLS = ".checkpoint/cells.jsonl"
 """The file in `FILES` that says which cells have run, so that they can be run again."""
 _FIRST = b'"event": "SessionOpened"'
-_MOST_BYTES = 300
+_MAX_BYTES = 300
 
 
 def is_working_folder(folder: Path) -> bool:
@@ -36,7 +36,7 @@ def is_working_folder(folder: Path) -> bool:
             return False
         flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)  # whoever made it may exchange it
         opened = os.open(path, os.O_RDONLY | flags, **at)
-        return stat.S_ISREG(os.fstat(opened).st_mode) and _FIRST in os.read(opened, _MOST_BYTES)
+        return stat.S_ISREG(os.fstat(opened).st_mode) and _FIRST in os.read(opened, _MAX_BYTES)
     except PermissionError:  # another user's
         return True
     except OSError:

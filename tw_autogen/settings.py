@@ -87,7 +87,7 @@ VARIABLE_SUFFIX = "_env"
 _ALSO_PATHS = ("kernel.python", "plugin.folder", "session.roles")
 _OF_CURRENT_FOLDER = ("session.workspace", "session.role_folder", "session.user_folder")
 """Paths that the user's file may mean for whatever folder is the current one."""
-_MOST_PROMPT_CHARS = 4000
+_MAX_PROMPT_CHARS = 4000
 """Of a text for prompts in a folder that nobody trusts."""
 
 
@@ -280,15 +280,15 @@ class Settings:
         return beyond
 
     def _bounded(self, key: str, setting: Setting) -> Setting:
-        """Return a setting, text for prompts that nobody trusts not longer than `_MOST_PROMPT_CHARS`."""
+        """Return a setting, text for prompts that nobody trusts not longer than `_MAX_PROMPT_CHARS`."""
         if not any(one.setting is setting for one in self.prompt_settings) or key in self._paths:
             return setting
         text = str(setting.value)
-        if len(text) <= _MOST_PROMPT_CHARS:
+        if len(text) <= _MAX_PROMPT_CHARS:
             return setting
-        words = f"{key} of {setting.origin} has {len(text)} characters; only the first {_MOST_PROMPT_CHARS} count, "
+        words = f"{key} of {setting.origin} has {len(text)} characters; only the first {_MAX_PROMPT_CHARS} count, "
         self.shortened += (f"{words}until the folder is trusted",)
-        return replace(setting, value=text[:_MOST_PROMPT_CHARS])
+        return replace(setting, value=text[:_MAX_PROMPT_CHARS])
 
     def _withhold(self, senders: Mapping[str, Sequence[Setting]]) -> None:
         """Keep what goes to a server from one that a folder's file names, unless both stand in the same file.

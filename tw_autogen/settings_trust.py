@@ -20,13 +20,13 @@ PROGRAM_OF_ROLE = ".executable"
 """What the keys of roles end with that name a program."""
 _ALWAYS_PATHS = ("plugin.mcp_servers", "embedding.folder")
 _RUN_FROM = (*_ALWAYS_PATHS, "kernel.python", "session.roles", "code_interpreter.policy")
-MOST_EXAMPLES, MOST_EXAMPLE_BYTES = 25, 256_000
+MAX_EXAMPLES, MAX_EXAMPLE_BYTES = 25, 256_000
 """Of the examples in a folder that is not trusted: how many count (each is named), and how large they are together."""
 
 _NAME = re.compile(r"[\w.*]{1,64}")
-_MOST_ENTRIES = 20_000
+_MAX_ENTRIES = 20_000
 """Of a folder that a setting names, and those in it, which are looked at for links."""
-_MOST_NAMES_CHARS = 2000
+_MAX_NAMES_CHARS = 2000
 """Of the modules and functions that a folder which is not trusted allows or refuses."""
 
 
@@ -122,7 +122,7 @@ def may_set(rule: str, value: Any, base: Any, *, own: bool, trust: Trust) -> boo
 def _are_names(values: Iterable[str], known: Iterable[str]) -> bool:
     """Return whether a list adds nothing to what is known but names with dots, few and short: models are told them."""
     added = set(values) - set(known)
-    return all(map(_NAME.fullmatch, added)) and sum(map(len, added)) <= _MOST_NAMES_CHARS
+    return all(map(_NAME.fullmatch, added)) and sum(map(len, added)) <= _MAX_NAMES_CHARS
 
 
 def lies_inside(value: Any, folder: Path | None) -> bool:
@@ -148,13 +148,13 @@ def leads_out(folder: Path, path: str) -> bool:
         return True
     held = _entries(folder / path)
     inner = [each for one in held if not one.is_symlink() and one.is_dir() for each in _entries(one)]
-    many = len(held) + len(inner) > _MOST_ENTRIES  # of which not all are looked at
+    many = len(held) + len(inner) > _MAX_ENTRIES  # of which not all are looked at
     return many or any(one.is_symlink() and step_out_of(folder, one) for one in (*held, *inner))
 
 
 def _entries(folder: Path) -> list[Path]:
     with suppress(OSError):  # what is wrong with it is told when it is used
-        return list(itertools.islice(folder.iterdir(), _MOST_ENTRIES + 1))
+        return list(itertools.islice(folder.iterdir(), _MAX_ENTRIES + 1))
     return []
 
 
@@ -173,10 +173,10 @@ def examples_inside(value: Any, folder: Path | None, others: tuple[Path, ...]) -
         return None
     held: tuple[Path, ...] = ()
     with suppress(OSError):  # what is wrong with it is told when it is read
-        held = tuple(sorted(itertools.islice(Path(value).iterdir(), MOST_EXAMPLES + 1)))
+        held = tuple(sorted(itertools.islice(Path(value).iterdir(), MAX_EXAMPLES + 1)))
     together = {*others, *held}
-    inside = len(together) <= MOST_EXAMPLES and all(lies_inside(one, folder) for one in held)
-    small = inside and sum(one.stat().st_size for one in together if one.exists()) <= MOST_EXAMPLE_BYTES
+    inside = len(together) <= MAX_EXAMPLES and all(lies_inside(one, folder) for one in held)
+    small = inside and sum(one.stat().st_size for one in together if one.exists()) <= MAX_EXAMPLE_BYTES
     return held if small else None
 
 

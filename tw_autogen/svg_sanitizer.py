@@ -233,7 +233,7 @@ def _checked_declarations(text: str) -> str:
 
 _SELECTOR = re.compile(r"[\w*.#][\w*.#-]*(?:(?:\s*[>+~]\s*|\s+)[\w*.#][\w*.#-]*)*")
 """Of plain names, classes and identifiers; others, such as `:root` and `:has()`, may look out of the picture."""
-_MOST_SELECTOR_CHARS = 1000
+_MAX_SELECTOR_CHARS = 1000
 
 
 def _scoped(selectors: str, scope: str) -> str:
@@ -244,7 +244,7 @@ def _scoped(selectors: str, scope: str) -> str:
         '.tw-1 *, .tw-1 g > path.a'
     """
     found = (part.strip() for part in selectors.split(","))
-    kept = (one for one in found if len(one) <= _MOST_SELECTOR_CHARS and _SELECTOR.fullmatch(one))
+    kept = (one for one in found if len(one) <= _MAX_SELECTOR_CHARS and _SELECTOR.fullmatch(one))
     return ", ".join(f".{scope} {one}" for one in kept)
 
 

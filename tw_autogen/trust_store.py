@@ -32,12 +32,12 @@ from tw_autogen.unlisted_folders import check_unlisted
 
 _OVER_NO_LINK = ContextVar("over_no_link", default=False)
 _PIECE_BYTES = 1 << 20
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 """Of a file of code or YAML that is read, and of a record."""
-MOST_SETTINGS_BYTES = 100_000
+MAX_SETTINGS_BYTES = 100_000
 """Of a settings file, and of a file of MCP servers."""
 _KEY_BYTES = 32
-_MOST_FILES = 100_000
+_MAX_FILES = 100_000
 CODE_SUFFIXES: tuple[str, ...] = (
     *(".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".yaml", ".yml", ".json", ".toml"),
     *(".js", ".mjs", ".cjs", ".ts", ".sh"),
@@ -258,7 +258,7 @@ def user_key() -> bytes | None:
     return None
 
 
-def read_regular(path: Path, *, limit_bytes: int = MOST_BYTES, head: int = 0) -> bytes:
+def read_regular(path: Path, *, limit_bytes: int = MAX_BYTES, head: int = 0) -> bytes:
     """Return what a file holds; it is never waited for, as a pipe would be.
 
     Args:
@@ -405,8 +405,8 @@ def code_files(
                 and not _INSTALLED & {*place[len(folder) :].split(os.sep)}
             )
             count += len(inner) + len(names)
-            if count > _MOST_FILES:
-                raise ConfigError(f"{folder}: more than {_MOST_FILES} files, too many to look through for trust")
+            if count > _MAX_FILES:
+                raise ConfigError(f"{folder}: more than {_MAX_FILES} files, too many to look through for trust")
             for name in names:
                 path = Path(place, name)
                 counts = name.endswith(suffixes) or programs and (_is_obeyed(name) or os.access(path, os.X_OK))

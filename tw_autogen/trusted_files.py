@@ -39,9 +39,9 @@ from tw_autogen.safe_folder import walk_links
 from tw_autogen.setting_values import climbed_path
 from tw_autogen.settings_trust import Trust
 from tw_autogen.trust_store import (
+    MAX_BYTES,
+    MAX_SETTINGS_BYTES,
     MODEL_SUFFIXES,
-    MOST_BYTES,
-    MOST_SETTINGS_BYTES,
     PROGRAM_SUFFIXES,
     hash_regular,
     lie_together,
@@ -50,7 +50,7 @@ from tw_autogen.trust_store import (
 
 _BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", ".zip", *MODEL_SUFFIXES)
 """Of files that may be larger than code that people write."""
-_MOST_HASHED_BYTES = 1 << 30
+_MAX_HASHED_BYTES = 1 << 30
 """Of all files of a folder together."""
 _UNREADABLE = "unreadable"
 
@@ -100,7 +100,7 @@ class TrustedFiles:
             ConfigError: the files have more than 1 GB together.
         """
         known = {os.path.abspath(path): content for path, content in (contents or {}).items()}
-        whole, left = hashlib.sha256(), _MOST_HASHED_BYTES
+        whole, left = hashlib.sha256(), _MAX_HASHED_BYTES
         digests, resolved = dict[str, str](), dict[str, str]()
         real_folder = functools.lru_cache(maxsize=None)(os.path.realpath)
         for path in sorted(set(files)):
@@ -136,7 +136,7 @@ class TrustedFiles:
         """Return whether a file was hashed, or would have been if it had been there."""
         return self.holds(path) or any(map(self._is_new_in, (os.path.abspath(path), os.path.realpath(path))))
 
-    def read(self, path: Path | str, *, limit_bytes: int = MOST_BYTES, only: bool = False) -> bytes:
+    def read(self, path: Path | str, *, limit_bytes: int = MAX_BYTES, only: bool = False) -> bytes:
         """Return what a file holds; of one of the folder only what was hashed.
 
         Args:
@@ -162,7 +162,7 @@ class TrustedFiles:
             PermissionError: it changed since, or is new; the message says which.
             ConfigError: it has more than 1 GB.
         """
-        self._check(path, lambda: _digest(Path(path), _MOST_HASHED_BYTES)[0], only=True)
+        self._check(path, lambda: _digest(Path(path), _MAX_HASHED_BYTES)[0], only=True)
 
     def _check(self, path: Path | str, sha256: Callable[[], str], *, only: bool) -> None:
         place, real = os.path.abspath(path), os.path.realpath(path)
@@ -234,7 +234,7 @@ def trusted_files_for(path: Path) -> TrustedFiles | None:
     return files if files is not None and files.covers(path) else None
 
 
-def read_content(path: Path, *, limit_bytes: int = MOST_BYTES) -> bytes:
+def read_content(path: Path, *, limit_bytes: int = MAX_BYTES) -> bytes:
     """Return what a file holds, if that is what was hashed where its folder is trusted by a hash.
 
     Args:
@@ -311,7 +311,7 @@ def read_settings_bytes(path: Path) -> bytes:
     if link := code_writable_symlink(path):
         raise ConfigError(f"{path} leads over the link {link}, and code could make that link; remove it")
     try:
-        return read_content(path, limit_bytes=MOST_SETTINGS_BYTES)
+        return read_content(path, limit_bytes=MAX_SETTINGS_BYTES)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
 
@@ -503,10 +503,10 @@ def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
     program = os.path.isfile(path) and os.access(path, os.X_OK)
     large = program or path.name.endswith((*_BINARY_SUFFIXES, *PROGRAM_SUFFIXES)) or ".so." in path.name
     try:
-        return hash_regular(path, limit_bytes=left_bytes if large else min(MOST_BYTES, left_bytes))
+        return hash_regular(path, limit_bytes=left_bytes if large else min(MAX_BYTES, left_bytes))
     except (OSError, ValueError) as error:  # ValueError: a NUL in its name
         if getattr(error, "errno", 0) == errno.EFBIG:
-            if not large and left_bytes >= MOST_BYTES:
+            if not large and left_bytes >= MAX_BYTES:
                 about = os.stat(path)
                 return f"{about.st_dev} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}", 0
             raise ConfigError(f"{path}: the files are too large to look through for trust") from error
@@ -593,8 +593,8 @@ def _module_content(files: TrustedFiles | None, name: str, path: str) -> bytes:
     """Return what a module's file holds; only what was hashed, unless it is compared with nothing."""
     try:
         if files is None:
-            return read_regular(Path(path), limit_bytes=_MOST_HASHED_BYTES)
-        most = _MOST_HASHED_BYTES if path.endswith(_BINARY_SUFFIXES) else MOST_BYTES
+            return read_regular(Path(path), limit_bytes=_MAX_HASHED_BYTES)
+        most = _MAX_HASHED_BYTES if path.endswith(_BINARY_SUFFIXES) else MAX_BYTES
         return files.read(path, limit_bytes=most, only=True)
     except OSError as error:
         raise ImportError(f"{path}: cannot be read ({error.strerror or error})", name=name, path=path) from error

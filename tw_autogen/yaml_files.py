@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import FileError, path_suggestion, unknown_key
 from tw_autogen.lazy_module import LazyModule
-from tw_autogen.trust_store import MOST_BYTES
+from tw_autogen.trust_store import MAX_BYTES
 from tw_autogen.trusted_files import read_content
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def read_yaml(
     error: type[FileError],
     *,
     missing: str = "there is no such file",
-    limit_bytes: int = MOST_BYTES,
+    limit_bytes: int = MAX_BYTES,
     folder: SafeFolder | None = None,
 ) -> Any:
     """Read a YAML file (JSON is YAML too).

@@ -14,8 +14,8 @@ from tw_autogen import ChatModel, Memory, Post, Role, SafeFolder
 _KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": "gif", b"GIF89a": "gif"}
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _URL = re.compile(r"https://[^\s\"'<>)\]\u3000-\u303f\uff00-\uff0f\uff1a-\uff20]+")
-_MOST_LISTED = 40
-_MOST_ENTRIES = 20_000
+_MAX_LISTED = 40
+_MAX_ENTRIES = 20_000
 _LONGEST_NAME = 1000
 _PROMPT = (
     "You look at pictures for somebody who can't see them. Answer what is asked, from what the pictures show alone. "
@@ -90,7 +90,7 @@ class ImageReader(Role):
             named = rf"(?<!{_LETTER})(?<![./-])(?:{re.escape(name)}|{re.escape(Path(name).name)})(?!{_LETTER}|-)"
             if not re.search(named, request, re.IGNORECASE):
                 continue
-            if len(problems) == _MOST_LISTED:  # one name may fit thousands of files
+            if len(problems) == _MAX_LISTED:  # one name may fit thousands of files
                 problems.append("More pictures were left out.")
                 break
             if len(found) == self._settings.max_images:
@@ -111,13 +111,13 @@ class ImageReader(Role):
             return found, [*problems, "Addresses are not looked at (setting role.image_reader.urls)."]
         most = self._settings.max_images
         room = max(0, most - len(found))
-        problems += [f"{url} was left out: {most} pictures at a time." for url in urls[room:_MOST_LISTED]]
+        problems += [f"{url} was left out: {most} pictures at a time." for url in urls[room:_MAX_LISTED]]
         return {**found, **{url: url for url in urls[:room]}}, problems
 
 
 def _files(folder: SafeFolder) -> list[str]:
     """Return the names of pictures among the first entries; those too long for a request are left out."""
-    entries = itertools.islice(folder.walk(), _MOST_ENTRIES)
+    entries = itertools.islice(folder.walk(), _MAX_ENTRIES)
     files = (one.name for one in entries if one.is_file and len(one.name) <= _LONGEST_NAME)
     return sorted(name for name in files if Path(name).suffix.lower() in _SUFFIXES)
 
@@ -130,4 +130,4 @@ def _kind(content: bytes) -> str:
 
 def _listed(folder: SafeFolder) -> str:
     names = _files(folder)
-    return f"There are: {', '.join(names[:_MOST_LISTED])}" if names else "There is none among the session's files."
+    return f"There are: {', '.join(names[:_MAX_LISTED])}" if names else "There is none among the session's files."

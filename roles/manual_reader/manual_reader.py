@@ -19,19 +19,19 @@ _LETTER = r"[^\W\u2e80-\uffff]"
 """A letter or digit of a script that has blanks between words: in Chinese, Japanese and Korean text names have none."""
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 _RULES = "=-~^*+#\"'`.:"
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]+")
 _WORD_ENDS = ".?!:"
 _TEXTS = (".md", ".txt", ".rst", ".pdf", ".doc", ".docx", ".odt", ".html", ".htm")
-_MOST_ASKED = 50_000
-_MOST_NAMED = 1000
+_MAX_ASKED = 50_000
+_MAX_NAMED = 1000
 _LONGEST_WORD = 4096
 """What of a message is looked at: so many characters, and names of so many files, none of them longer."""
-_MOST_FILES = 500
-_MOST_ENTRIES = 20_000
+_MAX_FILES = 500
+_MAX_ENTRIES = 20_000
 _LONGEST_NAME = 1000
-_MOST_BYTES = 20_000_000
+_MAX_BYTES = 20_000_000
 """What is read for one reply, and how many bytes a line counts on top."""
 _LINE_BYTES = 50
 _HEADING_CHARS = 100
@@ -110,7 +110,7 @@ class ManualReader(Role):
             names = self._manuals(folder) if folder else {}
         except PermissionError as error:
             return Post(self.name, asked.send_from, f"Nothing was read: {folder} can't be opened ({error.strerror}).")
-        manuals, request = [*names], normalize("NFC", asked.message[:_MOST_ASKED])
+        manuals, request = [*names], normalize("NFC", asked.message[:_MAX_ASKED])
         request, missing = _told_apart(request, manuals, folder, self._settings.suffixes)
         wanted = _named(request, manuals)
         if not wanted and not missing and len(manuals) == 1:
@@ -124,8 +124,8 @@ class ManualReader(Role):
         elif not said:
             there = f"There are: {_listed(manuals)}" if manuals else "There is none here."
             said.append(f"Nothing was read: name the file. {there}")
-        if len(asked.message) > _MOST_ASKED:
-            said.append(f"Only the first {_MOST_ASKED:,} characters of the message were looked at for names.")
+        if len(asked.message) > _MAX_ASKED:
+            said.append(f"Only the first {_MAX_ASKED:,} characters of the message were looked at for names.")
         return Post(self.name, asked.send_from, "\n\n".join(said))
 
     def _manuals(self, folder: Path) -> dict[str, str]:
@@ -136,19 +136,19 @@ class ManualReader(Role):
         names: dict[str, str] = {}
         with SafeFolder.without_links(folder) as opened:  # a link on the way to it has come since it was named
             every = opened.walk(enter=lambda name: not name.startswith("."), but_sessions=True)
-            for one in itertools.islice(every, _MOST_ENTRIES):
+            for one in itertools.islice(every, _MAX_ENTRIES):
                 if len(one.name) > _LONGEST_NAME:
                     continue
                 path = PurePosixPath(one.name)
                 if one.is_file and path.suffix.lower() in self._settings.suffixes and not path.name.startswith("."):
                     names[normalize("NFC", one.name)] = one.name
-                    if len(names) == _MOST_FILES:
+                    if len(names) == _MAX_FILES:
                         break
         return {name: names[name] for name in sorted(names, key=lambda name: PurePosixPath(name).parts)}
 
     def _read_all(self, names: dict[str, str], folder: Path, request: str, turn: Turn | None) -> list[str]:
         """Read files until they are too large together, or the round is over."""
-        said, left = [], _MOST_BYTES
+        said, left = [], _MAX_BYTES
         for name, real in names.items():
             if turn is not None and (turn.cancelled.is_set() or not turn.seconds_left(1.0)):
                 said.append(f"{name} and what comes after it were not read: the time is over.")
@@ -236,7 +236,7 @@ def _told_apart(
             path = Path(os.path.normpath(folder / word)) if folder else None
             name = path.relative_to(folder).as_posix() if path and folder and path.is_relative_to(folder) else ""
             found[word] = name if name in known else ""
-            if len(found) == _MOST_NAMED:
+            if len(found) == _MAX_NAMED:
                 break
 
     def by_name(part: re.Match[str]) -> str:
@@ -281,14 +281,14 @@ def _is_rule(line: str) -> bool:
 
 
 def _too_large() -> str:
-    return f"larger than the {_MOST_BYTES // 1_000_000} MB that one reply reads; split it, or name fewer files"
+    return f"larger than the {_MAX_BYTES // 1_000_000} MB that one reply reads; split it, or name fewer files"
 
 
 def _wanted_parts(request: str, headings: list[_Heading], count: int) -> list[_Part]:
     """Give the lines that a request asks for, by number or by headings; all if it names none; none if not there."""
     asked = (one for one in _LINES.finditer(request) if not _OF_ANOTHER.match(request, one.end()))
     if found := next(asked, None):
-        first, last = int(found[1][:_MOST_DIGITS]), int((found[2] or found[1])[:_MOST_DIGITS])
+        first, last = int(found[1][:_MAX_DIGITS]), int((found[2] or found[1])[:_MAX_DIGITS])
         return [_Part(max(1, first), min(last, count))] if 0 < first <= min(last, count) else []
     keys = [one.words.casefold()[:_HEADING_CHARS] if len(one.words) > 2 else "" for one in headings]
     named = _named_in(request.casefold(), set(keys) - {""})

@@ -32,7 +32,7 @@ _FLAGS = (
     "--no-pings",
     "--no-first-run",
 )
-_MOST_HOPS = 5
+_MAX_HOPS = 5
 _START_SECONDS = 30.0
 _END_SECONDS = 10.0
 _MOMENT_SECONDS = 0.05
@@ -217,7 +217,7 @@ class Browser:
 
     async def _settle(self) -> None:
         """Wait until what a step has set off has come: a moment later no other page is on its way."""
-        for _ in range(_MOST_HOPS):
+        for _ in range(_MAX_HOPS):
             try:
                 await self._page.wait_for_load_state("domcontentloaded")
                 await self._page.evaluate(_MOMENT)

@@ -14,7 +14,7 @@ import httpx
 from tw_autogen import Attachment, AttachmentType, Memory, Post, Role, Turn
 
 _TAG = re.compile(r"<[^<>]*>")
-_MOST_QUERIES = 4
+_MAX_QUERIES = 4
 _EXCERPT_CHARS = 400
 _QUERY_CHARS = 400
 _OVER = "not searched for; the round is over."
@@ -88,7 +88,7 @@ class WebSearch(Role):
         if not queries:
             return Post(self.name, asked.send_from, "Nothing was searched for: send search terms.")
         parts, sources = [], []
-        for query in queries[:_MOST_QUERIES]:
+        for query in queries[:_MAX_QUERIES]:
             seconds = self._settings.seconds if turn is None else turn.seconds_left(self._settings.seconds)
             over = seconds <= 0 or (turn is not None and turn.cancelled.is_set())
             found, problem = ([], _OVER) if over else self._search(query, seconds, turn)
@@ -101,8 +101,8 @@ class WebSearch(Role):
                 sources.append({"number": len(sources) + 1, "title": one.title, "url": one.url})
                 shown.append(f"[{len(sources)}] {one.title}\n{one.url}\n{one.excerpt}".rstrip())
             parts.append("\n\n".join(shown))
-        if left_out := queries[_MOST_QUERIES:]:
-            parts.append(f"Not searched for, {_MOST_QUERIES} searches at a time: {'; '.join(left_out)[:_QUERY_CHARS]}")
+        if left_out := queries[_MAX_QUERIES:]:
+            parts.append(f"Not searched for, {_MAX_QUERIES} searches at a time: {'; '.join(left_out)[:_QUERY_CHARS]}")
         attached = (Attachment(AttachmentType.text, "sources", extra=sources),) if sources else ()
         return Post(self.name, asked.send_from, "\n\n".join(parts), attached)
 

@@ -127,7 +127,7 @@ def test_a_file_that_stands_for_much_is_refused_within_its_bounds(pool, make, sa
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_a_list_of_many_values_is_refused_before_it_is_read(pool, version, monkeypatch):
-    monkeypatch.setattr("tw_autogen.hosts.conversable.parquet._MOST_VALUES", 1_000_000)
+    monkeypatch.setattr("tw_autogen.hosts.conversable.parquet._MAX_VALUES", 1_000_000)
     values = pa.repeat(pa.scalar(0, pa.int8()), 8_000_000)
     content = written(pa.table({"n": pa.ListArray.from_arrays([0, len(values)], values)}), data_page_version=version)
     before = pool.max_memory()

@@ -323,7 +323,7 @@ def test_an_array_of_many_numbers_comes_back_whole(tools, tmp_path):
 
 
 def test_a_row_that_is_too_long_as_text_is_an_error_before_it_is_made(tools, monkeypatch):
-    monkeypatch.setattr("tw_autogen.hosts.agent_files._MOST_CSV_CHARS", 16 << 20)
+    monkeypatch.setattr("tw_autogen.hosts.agent_files._MAX_CSV_CHARS", 16 << 20)
 
     def wide() -> pd.DataFrame:
         """Return one text in many columns."""

@@ -17,13 +17,13 @@ from tw_autogen.kernel.host_calls import HostCalls, HostFunctions
 
 MEGA = 1 << 20
 TAKEN = itertools.count()
-MOST = 32 * MEGA
+MAX = 32 * MEGA
 SECONDS = 30
 
 
 @pytest.fixture
 def codec(tmp_path):
-    return Codec(HostExchange(tmp_path), most_bytes=MOST)
+    return Codec(HostExchange(tmp_path), max_bytes=MAX)
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_a_column_whose_values_become_wider_is_refused_first(codec, tmp_path, co
     said, most = peak(lambda: codec.unpack(forged(tmp_path, of(column, rows=COUNT), numbers=COUNT)))
 
     assert "MB of memory" in said or "8 bytes" in said or "missing" in said
-    assert most < MOST + 4 * MEGA
+    assert most < MAX + 4 * MEGA
 
 
 @pytest.mark.parametrize("kind", ["flat", "multi"])
@@ -150,7 +150,7 @@ def test_an_index_is_refused_by_the_memory_that_it_would_take(codec, tmp_path, k
     said, most = peak(lambda: codec.unpack(forged(tmp_path, of(rows=2 * MEGA, index=index), numbers=2 * MEGA)))
 
     assert "more than 32 MB of memory" in said
-    assert most < MOST + 4 * MEGA
+    assert most < MAX + 4 * MEGA
 
 
 def test_columns_without_values_count(codec, tmp_path):
@@ -181,7 +181,7 @@ def in_arrow(array):
 )
 def test_an_arrow_column_that_is_named_many_times_counts_each_time(tmp_path, column, values):
     pa = pytest.importorskip("pyarrow")
-    codec = Codec(HostExchange(tmp_path), arrow=True, most_bytes=MOST)
+    codec = Codec(HostExchange(tmp_path), arrow=True, max_bytes=MAX)
     columns = [{**column, "values": {"arrow": 0}}] * 60
     header = of(*columns, rows=len(values))
 
@@ -191,7 +191,7 @@ def test_an_arrow_column_that_is_named_many_times_counts_each_time(tmp_path, col
 
 def test_one_wide_character_makes_a_text_of_arrow_wide(tmp_path):
     pa = pytest.importorskip("pyarrow")
-    codec = Codec(HostExchange(tmp_path), arrow=True, most_bytes=MOST)
+    codec = Codec(HostExchange(tmp_path), arrow=True, max_bytes=MAX)
     for wide, fits in (("", True), ("\N{GRINNING FACE}", False)):
         told = forged(
             tmp_path,
@@ -400,7 +400,7 @@ def test_requests_of_calls_that_are_not_done_are_bounded_together(codec, gate, o
 
 
 def test_calls_side_by_side_share_the_memory_of_their_tables(codec, tmp_path, gate):
-    served = HostFunctions(MOST)
+    served = HostFunctions(MAX)
     served.add("hold", lambda table: gate.wait(SECONDS))
     calls = HostCalls(served, codec, lambda: None)
     for number in range(6):

@@ -168,7 +168,7 @@ def write(transfer, name, data="YWFhYWFhYWE="):
 def test_what_cannot_be_put_in_its_place_takes_no_room(name, tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "file").write_text("a", encoding="utf-8")
-    transfer = FileTransfer(tmp_path, 1000, most_in_all=50)
+    transfer = FileTransfer(tmp_path, 1000, max_total_bytes=50)
 
     for _ in range(10):
         with pytest.raises(OSError, match=name) as caught:

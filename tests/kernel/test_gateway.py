@@ -25,7 +25,7 @@ from tw_autogen.errors import KernelBusyError, KernelStartError, PluginLoadError
 from tw_autogen.kernel import GatewayKernel, Kernel, KernelSettings, Loadable
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.guest.exchange_folder import FOLDER
-from tw_autogen.kernel.guest.remote_files import MOST_FILES, set_up_remote_session
+from tw_autogen.kernel.guest.remote_files import MAX_FILES, set_up_remote_session
 from tw_autogen.planner import Planner
 from tw_autogen.session import Session
 from tw_autogen.testing import ScriptedModel, codes, plans
@@ -428,7 +428,7 @@ FILLING = {
 
 @pytest.mark.parametrize("pieces", FILLING.values(), ids=FILLING)
 def test_a_kernel_elsewhere_fills_no_more_of_the_hosts_disk_than_all_its_files_may_take(pieces, tmp_path):
-    transfer = FileTransfer(tmp_path, 10**9, most_in_all=500)
+    transfer = FileTransfer(tmp_path, 10**9, max_total_bytes=500)
     for one in pieces(700):
         with contextlib.suppress(PermissionError, KeyError):
             transfer.answer(one)
@@ -438,7 +438,7 @@ def test_a_kernel_elsewhere_fills_no_more_of_the_hosts_disk_than_all_its_files_m
     assert len(list(tmp_path.rglob("*"))) <= 2000
     for one in found:
         one.unlink()
-    fresh = FileTransfer(tmp_path, 10**9, most_in_all=500)
+    fresh = FileTransfer(tmp_path, 10**9, max_total_bytes=500)
     for _ in range(50):  # what is replaced, or read and removed, counts no more
         fresh.answer(piece("again", size=200))
         fresh.answer(piece(f"{FOLDER}/t", size=200))
@@ -497,7 +497,7 @@ def test_what_was_not_copied_or_changed_meanwhile_is_sent_again(tmp_path):
 
 
 def test_a_folder_with_more_files_than_are_kept_the_same_is_said_once(tmp_path):
-    for number in range(MOST_FILES + 1):
+    for number in range(MAX_FILES + 1):
         (tmp_path / str(number)).touch()
     transfer = FileTransfer(tmp_path, 10**9)
     said = [transfer.send(lambda *asked: {"ok": []}, seconds=SECONDS) for _ in range(2)]

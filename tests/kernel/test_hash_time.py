@@ -256,4 +256,4 @@ def test_a_call_that_fits_is_made(codec, function, args, kwargs, value):
 
 @pytest.mark.parametrize("install", ["never", "ask", "allow"])
 def test_a_call_for_packages_has_an_end(tmp_path, install):
-    assert 0 < Installer(KernelSettings(install=install), tmp_path / "files").most_seconds < 2 * 3600
+    assert 0 < Installer(KernelSettings(install=install), tmp_path / "files").max_seconds < 2 * 3600

@@ -25,7 +25,7 @@ ZONES = (
 
 @pytest.fixture
 def codec(tmp_path):
-    return Codec(HostExchange(tmp_path), most_bytes=32 * MEGA)
+    return Codec(HostExchange(tmp_path), max_bytes=32 * MEGA)
 
 
 def forged(tmp_path, *, header, size=0, numbers=b""):

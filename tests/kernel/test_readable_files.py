@@ -123,7 +123,7 @@ def test_a_project_with_installed_packages_in_it_shows_these_and_its_python_only
 
 @pytest.mark.parametrize("package", [True, False])
 def test_what_is_not_looked_at_is_not_granted(tmp_path, monkeypatch, package):
-    monkeypatch.setattr(readable_files, "_MOST_ENTRIES", 20)
+    monkeypatch.setattr(readable_files, "_MAX_ENTRIES", 20)
     for number in range(30):
         make(tmp_path, f"a{number}/b/c.csv")
     make(

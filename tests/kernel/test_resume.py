@@ -23,7 +23,7 @@ from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
 from tw_autogen.kernel.cell_journal import CellJournal
 from tw_autogen.kernel.guest.checkpoint import FOLDER
 from tw_autogen.kernel.guest.codec import Codec
-from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
+from tw_autogen.kernel.guest.json_size import MAX_BYTES, estimate_parsed_bytes
 from tw_autogen.kernel.guest.output_capture import ClippedBuffer
 from tw_autogen.kernel.launcher.landlock import version
 from tw_autogen.kernel.pending_request import RawResult
@@ -675,7 +675,7 @@ def test_all_lines_of_a_journal_together_take_bounded_memory(tmp_path):
     folder = tmp_path / FOLDER
     folder.mkdir()
     line = json.dumps({"cell": [{}] * 200_000}) + "\n"
-    lines = 2 + MOST_BYTES // estimate_parsed_bytes(line)
+    lines = 2 + MAX_BYTES // estimate_parsed_bytes(line)
     (folder / "cells.jsonl").write_text(line * lines + json.dumps({"cell": "1"}) + "\n")
 
     entries = CellJournal(tmp_path, trust=True).open()

@@ -105,9 +105,7 @@ def test_the_list_of_a_folder_says_what_files_cover(tmp_path):
     }.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
 
-    lines = Describer(tmp_path, apart=False).list_folder(str(tmp_path), layouts=True, most_lines=40, seconds=20)[
-        "lines"
-    ]
+    lines = Describer(tmp_path, apart=False).list_folder(str(tmp_path), layouts=True, max_lines=40, seconds=20)["lines"]
 
     assert lines[1:] == [
         "'flow-2001.csv' … 'flow-2007.csv' (3 files, 11 B each, 2001–2002, 2007)",
@@ -123,7 +121,7 @@ def test_a_file_of_any_name_is_listed(tmp_path, name):
     except OSError:
         pytest.skip("no file system for this name")
 
-    listed = Describer(tmp_path, apart=False).list_folder(str(tmp_path), layouts=True, most_lines=40, seconds=20)
+    listed = Describer(tmp_path, apart=False).list_folder(str(tmp_path), layouts=True, max_lines=40, seconds=20)
     assert listed["lines"] == ["1 file, 0 B", f"{name!r} 0 B"]
 
 
@@ -136,7 +134,7 @@ def test_a_folder_whose_gitignore_is_closed_to_code_is_listed(tmp_path):
     (tmp_path / "work").mkdir()
 
     with LocalKernel(tmp_path / "work", settings=KernelSettings(read=(str(tmp_path / "data"),))) as kernel:
-        listed = kernel.list_files(str(tmp_path / "data"), layouts=True, most_lines=40, seconds=20)
+        listed = kernel.list_files(str(tmp_path / "data"), layouts=True, max_lines=40, seconds=20)
 
     assert (listed["problem"], listed["lines"][1:]) == ("", ["'a.csv' 8 B"])
 

@@ -307,7 +307,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def codec(folder):
-    return Codec(InsideExchange(folder), most_bytes=32 << 20)
+    return Codec(InsideExchange(folder), max_bytes=32 << 20)
 
 
 def header(codec, table):

@@ -62,7 +62,7 @@ def test_what_can_not_be_kept_by_few_folders_is_too_much(project):
 
 
 def test_a_folder_of_too_many_files_is_looked_through_no_further(project, monkeypatch):
-    monkeypatch.setattr(sys.modules["tw_autogen.safe_folder.used_elsewhere"], "_MOST_ENTRIES", 3)
+    monkeypatch.setattr(sys.modules["tw_autogen.safe_folder.used_elsewhere"], "_MAX_ENTRIES", 3)
     with pytest.raises(OverflowError, match="more files and folders than can be looked through"):
         found(project)
 

@@ -211,7 +211,7 @@ def test_a_folder_that_cannot_be_written_costs_time_only(tmp_path, caplog):
 
 
 def test_a_full_cache_begins_again(tmp_path):
-    cache = VectorCache(tmp_path, most_bytes=120)
+    cache = VectorCache(tmp_path, max_bytes=120)
     cache.put("m", {"a": b"1234", "b": b"1234"})
     cache.put("m", {"c": b"1234", "d": b"1234"})
 

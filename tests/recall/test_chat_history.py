@@ -208,7 +208,7 @@ def test_a_server_that_cuts_prompts_is_known_by_tokens_that_no_longer_grow(count
         found.append(history.track_prompt_tokens(tokens))
 
     assert [one for one in found if one] == [limit] * bool(limit)
-    assert history.most_tokens == round(0.9 * limit)
+    assert history.max_tokens == round(0.9 * limit)
     if limit:
         assert history.tokens > 6000
 

@@ -100,7 +100,7 @@ def test_hidden_files_sessions_links_out_and_what_is_no_text_are_left_out(tmp_pa
     "content", ["\0" * 100_000, "# a\n\nb\n\n" * 5000, "words " * 100_000], ids=["NUL", "many", "large"]
 )
 def test_all_documents_of_an_index_are_bounded_together_and_the_rest_is_named(tmp_path, monkeypatch, content):
-    monkeypatch.setattr("tw_autogen.recall.documents._MOST_TOGETHER", 2_000_000)
+    monkeypatch.setattr("tw_autogen.recall.documents._MAX_TOGETHER", 2_000_000)
     for number in range(10):
         (tmp_path / f"m{number}.md").write_text(content)
     (tmp_path / "z.md").write_text("small")
@@ -268,7 +268,7 @@ def test_a_passage_that_is_none_is_an_error_of_the_index(tmp_path, passage):
 
 
 def test_what_is_no_text_is_read_only_so_often(tmp_path, monkeypatch):
-    monkeypatch.setattr("tw_autogen.recall.documents._MOST_TOGETHER", 10_000)
+    monkeypatch.setattr("tw_autogen.recall.documents._MAX_TOGETHER", 10_000)
     for number in range(30):
         (tmp_path / f"{number:02}.md").write_bytes(b"\xff" * 1000)
     (tmp_path / "good.md").write_text("beavers", encoding="utf-8")

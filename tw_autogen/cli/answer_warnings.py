@@ -10,7 +10,7 @@ from tw_autogen.session import files_not_made
 if TYPE_CHECKING:
     from tw_autogen.session import Answer, Session
 
-_MOST_NUMBERS = 5
+_MAX_NUMBERS = 5
 
 
 def answer_warnings(session: Session, answer: Answer) -> list[str]:
@@ -37,8 +37,8 @@ def _unfounded(answer: Answer) -> list[str]:
     numbers = [*dict.fromkeys(source.number for source in answer.sources if source.kind == "not found")]
     if not numbers:
         return []
-    more = f" and {len(numbers) - _MOST_NUMBERS} more" if len(numbers) > _MOST_NUMBERS else ""
+    more = f" and {len(numbers) - _MAX_NUMBERS} more" if len(numbers) > _MAX_NUMBERS else ""
     return [
         f"not found in what code printed, in the files' descriptions or the request: "
-        f"{', '.join(numbers[:_MOST_NUMBERS])}{more}; made up, or computed by the model itself"
+        f"{', '.join(numbers[:_MAX_NUMBERS])}{more}; made up, or computed by the model itself"
     ]

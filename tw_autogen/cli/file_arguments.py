@@ -13,7 +13,7 @@ from tw_autogen.errors import near_files, url_problem
 from tw_autogen.escaped_text import shortened
 
 _SHOWN_CHARS = 80
-_MOST_NEAR = 3
+_MAX_NEAR = 3
 _BEGINS = r"""(?<![^\s("'\[“‘«「『（])@"""
 _AT_NAME = re.compile(_BEGINS + r'(?:"(?P<quoted>[^"]+)"|(?P<plain>\S+))')
 _BEGUN_NAME = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"]*)|(?P<plain>\S*))\Z')
@@ -189,7 +189,7 @@ def is_path(path: Path, what: Callable[[Path], bool]) -> bool:
 def _near(places: Sequence[Path]) -> tuple[str, ...]:
     """Return paths of files with nearly the same names in the folders of these paths."""
     near = [near_files(path.parent, path.name, _is_file, cutoff=0.8) for path in places]
-    return tuple(str(path.with_name(one)) for path, some in zip(places, near, strict=True) for one in some)[:_MOST_NEAR]
+    return tuple(str(path.with_name(one)) for path, some in zip(places, near, strict=True) for one in some)[:_MAX_NEAR]
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:

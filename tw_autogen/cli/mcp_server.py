@@ -32,7 +32,7 @@ T = TypeVar("T")
 _TEXT_CHARS, _FILES_CHARS = 200_000, 10_000
 _BYTES = 20 << 20
 _LINE_CHARS = 200
-_MOST_PATH_CHARS = 4096
+_MAX_PATH_CHARS = 4096
 
 
 class _Arguments(BaseModel):
@@ -216,7 +216,7 @@ class AgentServer:
         Raises:
             FileNotFoundError: there is none, or it lies where code may not read.
         """
-        if len(name) > _MOST_PATH_CHARS:  # no system would open it, and it takes quadratic time to resolve
+        if len(name) > _MAX_PATH_CHARS:  # no system would open it, and it takes quadratic time to resolve
             raise FileNotFoundError(f"a file's name of {len(name)} characters: there is no such file")
         if problem := url_problem(name):
             raise FileNotFoundError(f"{name!r} is {problem}")

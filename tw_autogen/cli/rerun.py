@@ -40,8 +40,8 @@ from tw_autogen.session import (
 
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
 _PLACE = re.compile(r"^( *cell )(\d{1,9})(, line \d+)", re.M)
-_MOST_LINES = 40
-_MOST_COMPARED = 500
+_MAX_LINES = 40
+_MAX_COMPARED = 500
 """Lines from the first that differs on; a diff of many that are alike takes the square of their number, or more."""
 
 
@@ -234,8 +234,8 @@ def _compare(session: Session, program: Program, events: list[Event]) -> Exit:
             continue
         differing += 1
         lines = _differences(old, new)
-        more = f"\n  … {len(lines) - _MOST_LINES} more lines" * (len(lines) > _MOST_LINES)
-        click.echo(f"cell {number}: differs\n{_indented(lines[:_MOST_LINES])}{more}")
+        more = f"\n  … {len(lines) - _MAX_LINES} more lines" * (len(lines) > _MAX_LINES)
+        click.echo(f"cell {number}: differs\n{_indented(lines[:_MAX_LINES])}{more}")
     cells = f"{same + differing} cell{'s' * (same + differing != 1)}"
     click.echo(f"{cells} ran: {same} with the same result, {differing} with another one", err=True)
     return Exit.done
@@ -249,7 +249,7 @@ def _differences(old: list[str], new: list[str]) -> list[str]:
         new: Lines as they are.
     """
     same = len(os.path.commonprefix([old, new]))
-    until = same + _MOST_COMPARED
+    until = same + _MAX_COMPARED
     found = difflib.unified_diff(old[same:until], new[same:until], n=0, lineterm="")
     lines = [f"{line[0]} {line[1:]}" for line in itertools.islice(found, 2, None) if line[:1] in "+-"]
     for before, after in itertools.zip_longest(old[until:], new[until:]):

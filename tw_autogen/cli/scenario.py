@@ -54,7 +54,7 @@ _SECONDS = click.option(
     help="How long a live reply, and a round, may take.",
 )
 _FILE = UserPath(dir_okay=False, path_type=Path)
-_MOST_README_BYTES = 4 << 20
+_MAX_README_BYTES = 4 << 20
 _TRUST = click.Option(
     ["--trust"], is_flag=True, help="Let each scenario set all that it wants; says nothing of the folder (here, or -C)."
 )
@@ -247,7 +247,7 @@ def _text_of(file: Path) -> str:
         with open_or_make_folder(file.parent) as folder:
             if folder.has_entry(file.name) and not folder.has_file(file.name):
                 raise ScenarioError("no plain file; name the file that it leads to if it is a link", path=file)
-            return folder.read_file(file.name, limit_bytes=_MOST_README_BYTES).decode("utf-8")
+            return folder.read_file(file.name, limit_bytes=_MAX_README_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"it can't be read: {getattr(error, 'strerror', None) or error}", path=file) from error
 

@@ -23,7 +23,7 @@ if sys.platform != "win32":
 
 _LARGEST_BYTES = 8_000_000
 _LARGEST_PIXELS = 20_000_000
-_MOST_PICTURES, _PIXELS_TOGETHER = 20, 30_000_000
+_MAX_PICTURES, _PIXELS_TOGETHER = 20, 30_000_000
 """Of one answer; each takes time to be shown."""
 _TALLEST = 10
 """Times its width: it is shown as wide as the terminal is."""
@@ -60,7 +60,7 @@ class TerminalPictures:
         if not paths or not self._console.is_terminal or self._console.is_dumb_terminal or self._kind is None:
             return
         left = _PIXELS_TOGETHER
-        for path in paths[:_MOST_PICTURES]:
+        for path in paths[:_MAX_PICTURES]:
             with contextlib.suppress(Exception):  # no picture, or gone: the answer names the file anyway
                 image = load_png(path, folder)
                 left -= image.width * image.height

@@ -36,10 +36,10 @@ _KINDS: Mapping[str, str] = {
     ".csv": "df", ".tsv": "df", ".parquet": "df", ".feather": "df", ".xlsx": "df",
     ".html": "html", ".json": "json", ".txt": "txt", ".md": "txt", ".log": "txt",
 }  # fmt: skip
-_MOST_FILES = 2000
-_MOST_ENTRIES = 20_000
-_MOST_CHARS = 16_000_000  # in names together: those of folders in one another may be long
-_LONGEST_NAME, _MOST_NAMES_CHARS = 1000, 50_000
+_MAX_FILES = 2000
+_MAX_ENTRIES = 20_000
+_MAX_CHARS = 16_000_000  # in names together: those of folders in one another may be long
+_LONGEST_NAME, _MAX_NAMES_CHARS = 1000, 50_000
 """Characters of the name of an artifact, and of those of one cell together."""
 _FAILURE_CHARS = 2000
 
@@ -66,13 +66,13 @@ class HostCall:
 
     Args:
         name: The plugin's name.
-        most_seconds: After so long nobody waits for it any more.
+        max_seconds: After so long nobody waits for it any more.
         person: How long a person was waited for, which does not count.
         seconds: How long it took, once it has ended.
     """
 
     name: str
-    most_seconds: float
+    max_seconds: float
     person: PersonTime = field(default_factory=PersonTime)
     began: float = field(default_factory=time.monotonic)
     seconds: float | None = None
@@ -86,7 +86,7 @@ class HostCall:
         """Return how long it has taken until now."""
         if self.seconds is not None:
             return self.seconds
-        return min(time.monotonic() - self.began - self.person.seconds, self.most_seconds)
+        return min(time.monotonic() - self.began - self.person.seconds, self.max_seconds)
 
 
 class CallBudget:
@@ -98,8 +98,8 @@ class CallBudget:
     """
 
     def __init__(self, calls: int, seconds: float) -> None:
-        self._most_calls = calls
-        self._most_seconds = seconds
+        self._max_calls = calls
+        self._max_seconds = seconds
         self._taken: dict[str, list[HostCall]] = {}
         self._lock = threading.Lock()
 
@@ -121,15 +121,15 @@ class CallBudget:
             taken = self._taken[round_id]
             if most is not None and sum(one.name == name for one in taken) >= most:
                 raise HostCallBudgetError(f"{name} may be called {most} times for one request, and was", name=name)
-            if len(taken) >= self._most_calls:
+            if len(taken) >= self._max_calls:
                 raise HostCallBudgetError(
-                    f"{name}: the {self._most_calls} calls to the host for one request "
+                    f"{name}: the {self._max_calls} calls to the host for one request "
                     "(`code_interpreter.host_calls`) are used up",
                     name=name,
                 )
-            if sum(one.spent() for one in taken) >= self._most_seconds:
+            if sum(one.spent() for one in taken) >= self._max_seconds:
                 raise HostCallBudgetError(
-                    f"{name}: the {self._most_seconds:g} seconds of calls to the host for one request "
+                    f"{name}: the {self._max_seconds:g} seconds of calls to the host for one request "
                     "(`code_interpreter.host_seconds`) are used up",
                     name=name,
                 )
@@ -236,7 +236,7 @@ def snapshot(folder: Path) -> FolderSnapshot:
         chars = 0
         for number, entry in enumerate(entries):
             chars += len(entry.name)
-            if number == _MOST_ENTRIES or chars > _MOST_CHARS or len(found) > _MOST_FILES:  # no cell waits for more
+            if number == _MAX_ENTRIES or chars > _MAX_CHARS or len(found) > _MAX_FILES:  # no cell waits for more
                 found.end = folder / entry.name
                 break
             if entry.is_file and not entry.name.rpartition("/")[2].startswith(".") and is_unicode(entry.name):
@@ -272,7 +272,7 @@ def with_short_names(artifacts: Iterable[Artifact], folder: Path) -> tuple[Artif
         artifacts: In order.
         folder: Where they lie; it is no part of their names.
     """
-    kept, left = list[Artifact](), _MOST_NAMES_CHARS
+    kept, left = list[Artifact](), _MAX_NAMES_CHARS
     for artifact in artifacts:
         chars = len(os.path.relpath(artifact.path, folder))
         left -= chars if chars <= _LONGEST_NAME else 0

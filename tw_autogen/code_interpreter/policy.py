@@ -34,7 +34,7 @@ _DUNDER = re.compile(r"(?<!\w)__[A-Za-z0-9]\w*__(?!\w)")
 _PLACE = re.compile(r"[a-z][a-z0-9+.-]+://\S*|(?:~|\.\.?|[a-z]:)[/\\]\S*|(?:/[^\s/<>]+){2,}/?", re.IGNORECASE)
 _FILE_NAME = re.compile(r"[\w/-]+\.[A-Za-z]\w{1,9}")
 _LONGEST_PLACE = 2000
-_MOST_NAMED = 40
+_MAX_NAMED = 40
 _IN_BRACKETS = re.compile(r" \([^()]*\)")
 
 
@@ -133,8 +133,8 @@ class Policy:
 def listed(names: Iterable[str]) -> str:
     """Return names in order, separated by commas, at most 40 of them; `none` for none."""
     known = sorted(names)
-    more = [f"and {len(known) - _MOST_NAMED} more"] if len(known) > _MOST_NAMED else []
-    return ", ".join([*known[:_MOST_NAMED], *more]) or "none"
+    more = [f"and {len(known) - _MAX_NAMED} more"] if len(known) > _MAX_NAMED else []
+    return ", ".join([*known[:_MAX_NAMED], *more]) or "none"
 
 
 POLICIES: Mapping[str, Policy] = {

@@ -39,7 +39,7 @@ _NEAR = "# Plugins that come near"
 _NEAR_LINES = 12
 _FOUND_LINES = 12
 _FOUND_STUBS = 3
-_MOST_ANSWERS = 4
+_MAX_ANSWERS = 4
 
 
 @dataclass
@@ -157,7 +157,7 @@ class ShownPlugins:
         Returns:
             Words for the model; empty if the code may run.
         """
-        if not self.on or shown.answers >= _MOST_ANSWERS:  # then the cell runs, and fails as any other does
+        if not self.on or shown.answers >= _MAX_ANSWERS:  # then the cell runs, and fails as any other does
             return ""
         asked = looked_up(code)
         if asked:

@@ -25,7 +25,7 @@ _FIELD = re.compile(r"\w*(?:\.\w+|\[[^\[\]{}]*\])+")
 _LOCAL = "__local_of_cell_"
 _ASSUMED = (sys.stdlib_module_names.union(*(rule.modules for rule in RULES)) - WORDS) - {"this"}
 _NUMBER_CALLS = frozenset({"int", "float", "len", "round", "abs"})
-_MOST_TEXTS = 50
+_MAX_TEXTS = 50
 _TYPE_CALLS = frozenset({"TypeVar", "NewType", "ParamSpec", "namedtuple", "NamedTuple", "TypedDict", "Enum", "type"})
 _NUMBER_FORMAT = re.compile(r"[ +\-#0-9,_.]*[bcdeEfFgGnoxX%]")
 _QUOTED = re.compile(
@@ -305,7 +305,7 @@ class Values:
         texts = [""]
         for part in node.values if isinstance(node, ast.JoinedStr) else operands(node):
             more = self.texts(part, seen)
-            if more is None or len(texts) * len(more) > _MOST_TEXTS:
+            if more is None or len(texts) * len(more) > _MAX_TEXTS:
                 return None
             texts = [first + second for first in texts for second in more]
         return texts
@@ -314,7 +314,7 @@ class Values:
         found: list[str] = []
         for node in nodes:
             texts = self.texts(node, seen)
-            if texts is None or len(found) > _MOST_TEXTS:
+            if texts is None or len(found) > _MAX_TEXTS:
                 return None
             found += texts
         return found

@@ -60,8 +60,8 @@ _WRITABLE = MAGICS | SHELL_MAGICS | _PACKAGERS | {"cd", "run", "load", "env", "w
 _SHELL_REMEDY = "Use Python instead: `os.listdir`, `pathlib`, `open`, `shutil.copy`."
 _MAGIC_REMEDY = "Write plain Python instead."
 _NO_INSTALL = "Leave the line out and use what is installed; if a library is missing, solve the task another way."
-_MOST_ESCAPES = 100  # each costs another pass over the whole cell
-_MOST_CHARS_PASSED = 100_000
+_MAX_ESCAPES = 100  # each costs another pass over the whole cell
+_MAX_CHARS_PASSED = 100_000
 _MAY_CHANGE = re.compile(
     r"""
       ^[ \t]*[%!,;/]              # an escape that begins a line
@@ -209,7 +209,7 @@ def _transformed(cell: str) -> tuple[str, list[int]]:
     for step in [*manager.cleanup_transforms, *manager.line_transforms]:
         given, lines = lines, step(lines)
         numbers = _renumbered(numbers, given, lines)
-    most = min(_MOST_ESCAPES, max(2, _MOST_CHARS_PASSED // max(1, len(cell))))
+    most = min(_MAX_ESCAPES, max(2, _MAX_CHARS_PASSED // max(1, len(cell))))
     for _ in range(most):
         given = lines
         changed, lines = manager.do_one_token_transform(lines)

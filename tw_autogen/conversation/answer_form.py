@@ -107,7 +107,7 @@ _BARE_NUMBER = re.compile(r"[-+−]?\d(?:[\d.,]*\d)?(?:[eE][-+]?\d+)?")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _INTRODUCED = re.compile(r"\b(?:is|are|was|were|following|below)\s*:\s*\S", re.I)
 _MARKED_LINE = re.compile(r"[ \t]{0,20}(?:[-*•]|\d{1,3}[.)])\s")
-_MOST_WORDS, _LEAST_INNER = 2, 2
+_MAX_WORDS, _MIN_INNER = 2, 2
 _AND = re.compile(r"\b(?:and|und)\b")
 _SEPARATORS = " \t\r\n,;*`"
 _BEGINS = re.compile(r"""[{\[]\s*["'{\[\d-]""")
@@ -169,7 +169,7 @@ class RequestedFormat:
         """
         problems = []
         strict = self.json and _STRICT_JSON.search(self.request) is not None
-        wanted = strict or (self.json and _most_is_json(answer) and not _only_mentions_json(self.request))
+        wanted = strict or (self.json and _max_is_json(answer) and not _only_mentions_json(self.request))
         if wanted and not is_json(answer):
             problems.append("the request asks for JSON, and your message is not valid JSON and nothing else")
             if _NO_JSON.search(answer):
@@ -268,7 +268,7 @@ def _is_worded_number(answer: str, request: str) -> bool:
     """Return whether words other than a unit stand around a number; words that the request names are an answer, too."""
     words = _LETTERS.findall(answer)
     named = answer.strip(" \n.'\"").casefold() in request.casefold()
-    return len(words) > _MOST_WORDS and any(map(str.isdigit, answer)) and not named
+    return len(words) > _MAX_WORDS and any(map(str.isdigit, answer)) and not named
 
 
 def _is_worded_list(answer: str) -> bool:
@@ -279,7 +279,7 @@ def _is_worded_list(answer: str) -> bool:
     items = [part.strip().rstrip(".") for part in " ".join(lines).split(",")]
     numbers = [_BARE_NUMBER.fullmatch(item) is not None for item in items]
     inner = numbers[1:-1]
-    around = len(inner) >= _LEAST_INNER and all(inner) and not (numbers[0] and numbers[-1])
+    around = len(inner) >= _MIN_INNER and all(inner) and not (numbers[0] and numbers[-1])
     return around or (len(items) > 1 and _INTRODUCED.search(items[0]) is not None)
 
 
@@ -339,7 +339,7 @@ def unfenced_json(text: str) -> str:
     return inside if fenced and is_json(inside) else text
 
 
-def _most_is_json(text: str) -> bool:
+def _max_is_json(text: str) -> bool:
     """Return True if a text begins as JSON, or more than half of it stands between braces or brackets."""
     found = _BEGINS.search(text)
     if found is None:

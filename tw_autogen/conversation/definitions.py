@@ -11,10 +11,10 @@ from tw_autogen.conversation.round import Round
 
 KINDS = ("rule", "snapshot", "what-if")
 ACTIONS = ("set", "drop", "end", "undo")
-_MOST = 40
+_MAX = 40
 _NAME_CHARS = 80
 _SENTENCE_CHARS = 500
-_MOST_STALE = 10
+_MAX_STALE = 10
 _NOTES = {
     "rule": "A rule is applied to the data as they are now, again with each request.",
     "snapshot": "A snapshot is used as it stands in its variable, and not computed again.",
@@ -136,7 +136,7 @@ class Definitions:
     def _followed_by(self, after: tuple[Definition, ...], earlier: tuple[Definitions, ...]) -> Definitions:
         used, gone = _variables(after), _variables(self.in_force)
         stale = tuple(fromkey for fromkey in dict.fromkeys([*self.stale, *gone]) if fromkey not in used)
-        return Definitions(after, stale[-_MOST_STALE:], True, earlier)
+        return Definitions(after, stale[-_MAX_STALE:], True, earlier)
 
     def _with(self, new: Definition) -> tuple[Definition, ...]:
         """Return the definitions with a new one at the place of that of the same name, or at the end."""
@@ -145,8 +145,8 @@ class Definitions:
             new = replace(new, replaced=old.replaced if old is not None and old.kind == "what-if" else old)
         if old is not None:
             return tuple(new if one is old else one for one in self.in_force)
-        if len(self.in_force) >= _MOST:
-            raise ValueError(f"{_MOST} definitions are in force, the most there may be: drop some first")
+        if len(self.in_force) >= _MAX:
+            raise ValueError(f"{_MAX} definitions are in force, the most there may be: drop some first")
         return (*self.in_force, new)
 
     def _without_what_ifs(self, name: str) -> tuple[Definition, ...]:

@@ -12,7 +12,7 @@ from tw_autogen.file_suffixes import DATA, DOCUMENTS, MACROS, PACKED, PICTURES
 from tw_autogen.safe_folder import is_protected
 
 _SUFFIXES = DATA | DOCUMENTS | PICTURES
-_MOST_CHARS = 200
+_MAX_CHARS = 200
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 """Letters that stand beside a name without a blank: Thai, Lao, Burmese, Khmer, kana, Han, and Hangul's particles."""
 _MARK = "\x01"
@@ -120,11 +120,11 @@ def _begun(name: str, exists: Callable[[str], bool], *, blank: bool) -> str:
         exists: As for `file_names`.
         blank: Whether a blank stands before it.
     """
-    marked = _marked(name[-_MOST_CHARS:])
+    marked = _marked(name[-_MAX_CHARS:])
     breaks = [at for at, before in enumerate(marked, 1) if before == _MARK]
     if not breaks:
         return name
-    name = name[-_MOST_CHARS:]
+    name = name[-_MAX_CHARS:]
     for at in (0, *breaks):
         if exists(name[at:]):
             return name[at:]

@@ -23,13 +23,13 @@ from tw_autogen.named_folders import distrusted_now, named_folder
 from tw_autogen.safe_folder import SafeFolder
 
 _HEAD_ROWS, _SHOWN_CHARS = 5, 2000
-_MOST_ENTRIES, _MOST_CHARS = 100_000, 50_000
-_MOST_BYTES = 1 << 30
+_MAX_ENTRIES, _MAX_CHARS = 100_000, 50_000
+_MAX_BYTES = 1 << 30
 _PIECE_BYTES = 1 << 20
 _CLOCKS_NS = 2_000_000_000
 """How far the times of files may lag behind the clock: some file systems count in steps of two seconds."""
-_MOST_CSV_CHARS, _MOST_VALUES = 256 << 20, 5_000_000
-_MOST_LINK_CHARS = 4096
+_MAX_CSV_CHARS, _MAX_VALUES = 256 << 20, 5_000_000
+_MAX_LINK_CHARS = 4096
 """A longer link is no path that a system would open; to resolve one takes quadratic time."""
 _PLACE = r"[^()\s<>]+(?:\([^()\s<>]*\)[^()\s<>]*){0,3}"  # brackets in pairs, as in `data(1).csv`
 _LINK = re.compile(rf"""\]\((?:<([^<>\n]+)>|({_PLACE}))(?:[ \t]{{1,9}}(?:"[^"\n]*"|'[^'\n]*'))?\)""")
@@ -54,7 +54,7 @@ def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path
     for found in _LINK.finditer(text):
         link = found[1] or found[2]
         is_file = link.startswith("file://")
-        if len(link) > _MOST_LINK_CHARS or (_ADDRESS.match(link) and not is_file):
+        if len(link) > _MAX_LINK_CHARS or (_ADDRESS.match(link) and not is_file):
             continue
         try:
             named = url2pathname(unquote(urlsplit(link).path)) if is_file else unquote(link)
@@ -79,11 +79,11 @@ def named_files(folder: Path, text: str) -> list[Path]:
     """
     try:
         with SafeFolder(folder) as opened:
-            entries = itertools.islice(opened.walk(enter=lambda name: False), _MOST_ENTRIES)
+            entries = itertools.islice(opened.walk(enter=lambda name: False), _MAX_ENTRIES)
             names = [entry.name for entry in entries if entry.is_file]
     except FileNotFoundError:
         return []
-    named = mentioned(names, text[:_MOST_CHARS])
+    named = mentioned(names, text[:_MAX_CHARS])
     return [folder / one for one in names if one in named]
 
 
@@ -119,8 +119,8 @@ def _longest(values: Any) -> int:
 
 class _LimitedText(io.StringIO):
     def refuse_more(self, chars: int) -> None:
-        if self.tell() + chars > _MOST_CSV_CHARS:
-            raise ValueError(f"the table takes more than {_MOST_CSV_CHARS >> 20} MB as CSV; hand over a part")
+        if self.tell() + chars > _MAX_CSV_CHARS:
+            raise ValueError(f"the table takes more than {_MAX_CSV_CHARS >> 20} MB as CSV; hand over a part")
 
     def write(self, text: str) -> int:
         self.refuse_more(len(text))
@@ -135,7 +135,7 @@ def value_words(value: Any) -> str:
     """
     if isinstance(value, str):
         return value
-    return json.dumps(_plain(value, ValueBudget(values=_MOST_VALUES, chars=_MOST_CSV_CHARS)), ensure_ascii=False)
+    return json.dumps(_plain(value, ValueBudget(values=_MAX_VALUES, chars=_MAX_CSV_CHARS)), ensure_ascii=False)
 
 
 def _plain(value: Any, budget: ValueBudget) -> Any:
@@ -191,7 +191,7 @@ def bring_linked(
     """
     copies: dict[Path, Path] = {}
     links: dict[str, str] = {}
-    left = _MOST_BYTES
+    left = _MAX_BYTES
     too_large: dict[Path, str] = {}
     for link, place, name in linked_files(answer, folders):
         path = place / name
@@ -210,7 +210,7 @@ def bring_linked(
                     continue
                 if size > left:
                     shown = visible_line(path.name)
-                    too_large[path] = f"({shown} is not copied: the files of an answer may have {_MOST_BYTES >> 20} MB)"
+                    too_large[path] = f"({shown} is not copied: the files of an answer may have {_MAX_BYTES >> 20} MB)"
                     continue
                 copies[path], target = Artifact.open_new_file(folder, path.name, "file")
                 left -= size

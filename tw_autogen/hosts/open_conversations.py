@@ -15,7 +15,7 @@ from tw_autogen.settings import Settings
 
 Kept = TypeVar("Kept", bound=PartnerConversation)
 _IDLE_SECONDS = 3600.0
-_MOST_KNOWN = 1000
+_MAX_KNOWN = 1000
 """So many conversations of services are known, of those that were used last; most of them have no open session."""
 
 
@@ -148,7 +148,7 @@ class Conversations(Generic[Kept]):
             surplus = [other for other in others if not other.busy][: max(0, len(others) + 1 - self._most_open)]
             for one in surplus:  # where two requests end at once, each closes others; a next request marks it again
                 del self._used[id(one)]
-            forgotten = [self._services.popitem(last=False)[1] for _ in range(len(self._services) - _MOST_KNOWN)]
+            forgotten = [self._services.popitem(last=False)[1] for _ in range(len(self._services) - _MAX_KNOWN)]
         close_all([*surplus, *forgotten], unless_busy=True)
 
 

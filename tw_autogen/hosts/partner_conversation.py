@@ -26,7 +26,7 @@ CONTINUE = "Go on."
 _FRESH_KERNEL = "(This chat is resumed: what was said is known, but variables of earlier requests are gone.)"
 """Said to the model with the first request of a session that has rounds which it has not lived through."""
 _SPOKE_FIRST = "(Nothing was asked; you spoke first.)"
-_MOST_KNOWN = 1000
+_MAX_KNOWN = 1000
 _GLANCE_SECONDS = 0.05
 
 
@@ -387,7 +387,7 @@ class PartnerConversation:
             session.unsubscribe(watch)
 
     def _note(self, lines: Sequence[tuple[bool, str]]) -> None:
-        self._known = [*self._known, *lines][-_MOST_KNOWN:]
+        self._known = [*self._known, *lines][-_MAX_KNOWN:]
 
     def _unknown(self, chat: Sequence[Line]) -> Sequence[Line]:
         """Return the part of a chat after what is known.

@@ -32,7 +32,7 @@ _LINGER_SECONDS = 1.0
 _FILE_OPTIONS = ("-f", "--f", "--IPKernelApp.connection_file")
 """How ipykernel's command line names the connection file."""
 _CALL_SECONDS = 10.0
-_MOST_REPLIES = 4
+_MAX_REPLIES = 4
 """How many replies to earlier requests to interrupt are taken before the next one."""
 _INTERRUPT_SECONDS = 0.5
 """How long the request to interrupt may take on its way."""
@@ -196,7 +196,7 @@ class FileConnection(Connection):
 
     def interrupt(self) -> None:
         """Ask the kernel to interrupt its running cell, as Jupyter's protocol has it."""
-        for _ in range(_MOST_REPLIES):
+        for _ in range(_MAX_REPLIES):
             self._control.receive(0.0)  # of earlier ones
         self._sender.send(self._control, "interrupt_request", {})
         self._control.flush(_INTERRUPT_SECONDS)

@@ -45,9 +45,9 @@ _OUTPUT_SECONDS = 0.5
 """How long output of a request may trail behind its reply before the line counts as cut."""
 _READ_SECONDS = 0.1
 """How long messages of one channel are read before the clock is looked at."""
-_MOST_TRIES = 10
+_MAX_TRIES = 10
 """How often a request is sent that a failed cell of the user's has made Jupyter drop."""
-_MOST_SHOWN, _MOST_SHOWN_CHARS, _SHOWN_WORDS_CHARS = 50, 64 << 20, 200
+_MAX_SHOWN, _MAX_SHOWN_CHARS, _SHOWN_WORDS_CHARS = 50, 64 << 20, 200
 _PICTURES = {"image/png": "png", "image/jpeg": "jpg", "image/svg+xml": "svg"}
 _NOBODY = "no kernel listens there: it has ended, and its connection file was left behind"
 _HELLO, _LEAVE = '{"op": "hello"}', '{"op": "leave"}'
@@ -141,13 +141,13 @@ class AttachedKernel(LiveKernel):
             folder=self.folder,
         )
 
-    def list_files(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
+    def list_files(self, folder: str, *, layouts: bool, max_lines: int, seconds: float) -> dict[str, Any]:
         """Raise an error, as `describe_files`.
 
         Args:
             folder: As for any kernel, and so the rest.
             layouts: Not used.
-            most_lines: Not used.
+            max_lines: Not used.
             seconds: Not used.
 
         Raises:
@@ -209,7 +209,7 @@ class AttachedKernel(LiveKernel):
             self._process,
             release=self._process.release,
             options={"owner": self._owner, "host": os.getpid() if self._process.pid else 0},
-            files=FileTransfer(self.folder, _TABLE_BYTES, most_in_all=self._settings.disk_mb << 20),
+            files=FileTransfer(self.folder, _TABLE_BYTES, max_total_bytes=self._settings.disk_mb << 20),
             module="attached",
             expressions={"tw": call_expression("answer", _HELLO, module="attached")},
             request_type=AttachedRequest,
@@ -440,7 +440,7 @@ class AttachedRequest(PendingRequest):
                 self._idle = self._idle or content.get("execution_state") == "idle"
             elif kind == "stream" and content.get("name") in ("stdout", "stderr"):
                 self._take_output(content["name"], str(content.get("text", "")))
-            elif kind in ("execute_result", "display_data") and len(self.outcome.shown) < _MOST_SHOWN:
+            elif kind in ("execute_result", "display_data") and len(self.outcome.shown) < _MAX_SHOWN:
                 data = content["data"] if isinstance(content.get("data"), dict) else {}
                 self._show(data)
                 if kind == "execute_result":
@@ -453,7 +453,7 @@ class AttachedRequest(PendingRequest):
         if picture is None:
             return
         self._shown_chars += len(data[picture])
-        if self._shown_chars > _MOST_SHOWN_CHARS:
+        if self._shown_chars > _MAX_SHOWN_CHARS:
             self.outcome.output_lost = True
             return
         words = str(data.get("text/plain", ""))[:_SHOWN_WORDS_CHARS]
@@ -468,7 +468,7 @@ class AttachedRequest(PendingRequest):
     def _read_reply(self) -> None:
         super()._read_reply()
         reply = self.outcome.reply or {}
-        if reply.get("status") == "aborted" and self._tries < _MOST_TRIES and not self.outcome.stopped:
+        if reply.get("status") == "aborted" and self._tries < _MAX_TRIES and not self.outcome.stopped:
             self._send_again()
             return
         if any(str(result.get("evalue")) == f"No module named {PACKAGE!r}" for result in expression_results(reply)):

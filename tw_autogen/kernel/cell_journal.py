@@ -14,7 +14,7 @@ from typing import Any
 from tw_autogen import bounded_json
 from tw_autogen.kernel.exchange_folder import hidden_folder
 from tw_autogen.kernel.guest.checkpoint import FOLDER, seal_anew
-from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
+from tw_autogen.kernel.guest.json_size import MAX_BYTES, estimate_parsed_bytes
 from tw_autogen.owner_marks import LineSeals, folder_key, unsealed
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session_layout import CELLS as _FILE
@@ -24,8 +24,8 @@ _COPY = f"{FOLDER}/variables"
 _OLD = f"{FOLDER}.old"
 _CELLS, _VARIABLES = "cells", "variables"
 """What keys are for."""
-_MOST_FILE_BYTES = 64 << 20
-_MOST_LINES = 100_000
+_MAX_FILE_BYTES = 64 << 20
+_MAX_LINES = 100_000
 _REMOVAL_SECONDS = 1.0
 """How long what code has put in the way may take to be removed: while its kernel lives, code can go on making more."""
 _CUT_OFF = {"cut_off": True}
@@ -73,7 +73,7 @@ class CellJournal:
             hidden_folder(folder, FOLDER, uid) as hidden,
         ):
             with contextlib.suppress(OSError), hidden.open_file(_NAME) as file:
-                data = file.read(_MOST_FILE_BYTES)
+                data = file.read(_MAX_FILE_BYTES)
             self._seals = LineSeals(folder, _CELLS)
             whole = data[: data.rfind(b"\n") + 1]
             self._seals.take_all(whole)
@@ -88,9 +88,9 @@ class CellJournal:
                 with hidden.append_file(_NAME, mode=0o600) as file:
                     file.truncate(len(whole))
         entries, held = [], 0
-        for line in itertools.islice(io.BytesIO(whole), _MOST_LINES):
+        for line in itertools.islice(io.BytesIO(whole), _MAX_LINES):
             needed = estimate_parsed_bytes(line)
-            fits = held + needed <= MOST_BYTES
+            fits = held + needed <= MAX_BYTES
             held += needed if fits else 0
             entries.append((bounded_json.load_object(line) or {}) if fits else {})
         self.position = len(entries)
@@ -123,7 +123,7 @@ class CellJournal:
             source: The other folder.
         """
         with contextlib.suppress(OSError), SafeFolder(source) as first, SafeFolder(self._folder) as folder:
-            data = first.read_file(_FILE, limit_bytes=_MOST_FILE_BYTES)
+            data = first.read_file(_FILE, limit_bytes=_MAX_FILE_BYTES)
             before = LineSeals(first, _CELLS)
             whole = data[: data.rfind(b"\n") + 1]
             before.take_all(whole)
@@ -176,7 +176,7 @@ class CellJournal:
         if self._seals is None:
             return False
         text = json.dumps(entry)
-        if self._bytes + 2 * len(text) > _MOST_FILE_BYTES or self.position >= _MOST_LINES:
+        if self._bytes + 2 * len(text) > _MAX_FILE_BYTES or self.position >= _MAX_LINES:
             return True  # none that would not be read
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             with folder.open_folder(FOLDER, same_mount=True) as hidden, hidden.append_file(_NAME, mode=0o600) as file:

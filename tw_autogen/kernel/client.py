@@ -18,7 +18,7 @@ from tw_autogen.kernel.exchange_folder import HostExchange
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.guest.codec import Codec
 from tw_autogen.kernel.guest.crash_output import file_name
-from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
+from tw_autogen.kernel.guest.json_size import MAX_BYTES, estimate_parsed_bytes
 from tw_autogen.kernel.guest.output_capture import MARK_CHARS
 from tw_autogen.kernel.guest.plugin_context import session_name
 from tw_autogen.kernel.guest.remote_files import PIECE
@@ -40,7 +40,7 @@ _FINISH_SECONDS = 10.0
 """How long the end of a kernel waits for the last copy of its variables."""
 _HELLO_SECONDS = 10.0
 """How long a kernel may take to answer after a cell of which no reply came."""
-_MOST_MESSAGE = 2 << 30
+_MAX_MESSAGE = 2 << 30
 """How much memory a message of a kernel without a limit may take here."""
 
 
@@ -113,7 +113,7 @@ class KernelClient:
         self._variables_key = variables_key
         self._owner = os.getpid()
         self._exchange = HostExchange(folder, handle.uid)
-        self.codec = Codec(self._exchange, most_bytes=most_message_bytes(settings))
+        self.codec = Codec(self._exchange, max_bytes=max_message_bytes(settings))
         self.python = ""
         self._handle = handle
         self._connection = handle.wire
@@ -254,8 +254,8 @@ class KernelClient:
         if self._handle.files is None or "file" not in outcome.report:
             return outcome.report
         try:
-            text = self.codec.find(str(outcome.report["file"]), limit_bytes=MOST_BYTES)
-            answer = bounded_json.loads(text) if estimate_parsed_bytes(text) <= MOST_BYTES else {}
+            text = self.codec.find(str(outcome.report["file"]), limit_bytes=MAX_BYTES)
+            answer = bounded_json.loads(text) if estimate_parsed_bytes(text) <= MAX_BYTES else {}
         except (OSError, ValueError) as error:
             raise KernelError(f"the kernel's answer can't be read: {error}", folder=self._folder) from error
         return answer if isinstance(answer, dict) else {}
@@ -314,17 +314,17 @@ class KernelClient:
         )
 
 
-def most_message_bytes(settings: KernelSettings) -> int:
+def max_message_bytes(settings: KernelSettings) -> int:
     """Return how much memory the tables of one message may take here, and those of all host calls at work together.
 
     Args:
         settings: `memory_mb`.
     """
-    return (settings.memory_mb << 19) or _MOST_MESSAGE
+    return (settings.memory_mb << 19) or _MAX_MESSAGE
 
 
 def _rollback_limits(settings: KernelSettings) -> dict[str, float]:
-    return {"most_bytes": settings.rollback_mb << 20, "most_seconds": settings.rollback_seconds}
+    return {"max_bytes": settings.rollback_mb << 20, "max_seconds": settings.rollback_seconds}
 
 
 @functools.cache
@@ -340,8 +340,8 @@ def _checkpoint_options(settings: KernelSettings, key: str) -> dict[str, Any]:
     return {
         "key": key,
         "every_seconds": settings.checkpoint_seconds,
-        "most_bytes": settings.checkpoint_mb << 20,
-        "most_seconds": settings.load_seconds / 2,
+        "max_bytes": settings.checkpoint_mb << 20,
+        "max_seconds": settings.load_seconds / 2,
         "memory_bytes": settings.memory_mb << 20,
     }
 

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tw_autogen import bounded_json
-from tw_autogen.kernel.guest.json_size import LARGEST_PART, MOST_BYTES, estimate_parsed_bytes
+from tw_autogen.kernel.guest.json_size import LARGEST_PART, MAX_BYTES, estimate_parsed_bytes
 from tw_autogen.kernel.transport import CHANNELS, Channel, execute_content, message_header, plain_header
 from tw_autogen.kernel.zmtp import Address, ZmtpSocket, wait_for_messages
 from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
 
 _DELIMITER = b"<IDS|MSG>"
-_MOST_DIGESTS = 1 << 16
+_MAX_DIGESTS = 1 << 16
 _UNREAD = frozenset({"execute_input"})
 """What a host that sent the cell itself has no use for."""
 
@@ -102,7 +102,7 @@ class MessageDecoder:
         if not hmac.compare_digest(digest, signature) or digest in self._seen:
             return None
         self._seen[digest] = None
-        if len(self._seen) > _MOST_DIGESTS:
+        if len(self._seen) > _MAX_DIGESTS:
             self._seen.popitem(last=False)
         return _message(header, parent, content)
 
@@ -114,7 +114,7 @@ def _message(header: bytes, parent: bytes, content: bytes) -> dict[str, Any] | N
     if read is None or not isinstance(read.get("msg_type"), str) or read["msg_type"] in _UNREAD:
         return None
     parent_header = _object(parent)
-    body = _object(content) if estimate_parsed_bytes(content) <= MOST_BYTES else {}
+    body = _object(content) if estimate_parsed_bytes(content) <= MAX_BYTES else {}
     if parent_header is None or body is None:
         return None
     return {

@@ -22,10 +22,10 @@ ROLLBACK = "rollback"
 """In a report: what could not be undone, where a cell was; also the tag of the log lines that say so."""
 
 
-_MOST_CHARS, _VALUE_CHARS, _ROW_CHARS = 1 << 20, 10_000, 50
+_MAX_CHARS, _VALUE_CHARS, _ROW_CHARS = 1 << 20, 10_000, 50
 """What all rows of one kind in a report may hold, and one value; what a row counts besides. A kernel sends less."""
 _ERROR_CHARS = 100_000
-_MOST_PRINTS, _NAME_CHARS = 1000, 60
+_MAX_PRINTS, _NAME_CHARS = 1000, 60
 
 
 def went_well(outcome: RawResult) -> bool:
@@ -80,7 +80,7 @@ def rows(report: dict[str, Any], key: str, width: int) -> list[list[str]]:
     """
     found = report.get(key)
     kept: list[list[str]] = []
-    left = _MOST_CHARS
+    left = _MAX_CHARS
     for one in found if isinstance(found, list) else []:
         if isinstance(one, list) and len(one) == width:
             row = [_plain(value) for value in one]
@@ -147,7 +147,7 @@ def execution_of(
 def _print_ends(report: dict[str, Any]) -> tuple[int, ...]:
     """Return where prints ended; empty where that is no ascending list of numbers, because code wrote it."""
     found = report.get("print_ends")
-    ends = found[:_MOST_PRINTS] if isinstance(found, list) else []
+    ends = found[:_MAX_PRINTS] if isinstance(found, list) else []
     sane = all(type(end) is int for end in ends) and ends == sorted(ends)
     return tuple(ends) if sane else ()
 

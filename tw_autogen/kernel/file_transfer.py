@@ -14,7 +14,7 @@ from typing import Any
 from tw_autogen.kernel.exchange_folder import hidden_folder
 from tw_autogen.kernel.guest.bounds import check_fields, shown
 from tw_autogen.kernel.guest.exchange_folder import FOLDER
-from tw_autogen.kernel.guest.remote_files import MOST_FILES, NOT_COPIED, PIECE, SyncState
+from tw_autogen.kernel.guest.remote_files import MAX_FILES, NOT_COPIED, PIECE, SyncState
 from tw_autogen.kernel.kernel import Log
 from tw_autogen.safe_folder import SafeFolder
 
@@ -22,16 +22,16 @@ _AT_ONCE_BYTES = 16 << 20
 """How much one request to the kernel moves, so that none takes longer than its time limit."""
 
 _LONGEST_NAME = 1000
-_MOST_LEFT = 2 * MOST_FILES
+_MAX_LEFT = 2 * MAX_FILES
 """Of how many files it is said that they could not travel."""
-_MOST_NAMES = 4 * MOST_FILES
-_MOST_PARTS = 100
+_MAX_NAMES = 4 * MAX_FILES
+_MAX_PARTS = 100
 """How many files may be under way at once; the oldest is given up for one more."""
 _LONGEST_COMPONENT = 255
 _DEEPEST = 30
 _COUNTED_SECONDS = 1.0
 """How often it is looked at most whether files are still there."""
-_MOST_ENTRIES = 20 * MOST_FILES
+_MAX_ENTRIES = 20 * MAX_FILES
 _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "changed": {},
     "read": {"file": (str,), "place": (int,), "size": (int,)},
@@ -51,17 +51,17 @@ class FileTransfer:
 
     Args:
         folder: The host's.
-        most_bytes: Longer files don't travel, tables that cross excepted.
-        most_in_all: How many bytes all that the kernel has sent may take here, tables included; 0: no limit.
+        max_bytes: Longer files don't travel, tables that cross excepted.
+        max_total_bytes: How many bytes all that the kernel has sent may take here, tables included; 0: no limit.
     """
 
-    def __init__(self, folder: Path, most_bytes: int, *, most_in_all: int = 0) -> None:
+    def __init__(self, folder: Path, max_bytes: int, *, max_total_bytes: int = 0) -> None:
         self._folder = folder
-        self._most_bytes = most_bytes
-        self._most_in_all = most_in_all
+        self._max_bytes = max_bytes
+        self._most_in_all = max_total_bytes
         self._written: dict[str, int] = {}
         self._counted = -_COUNTED_SECONDS
-        self._mirror = _HostSyncState(folder, most_bytes)
+        self._mirror = _HostSyncState(folder, max_bytes)
         self._parts: dict[str, tuple[str, int]] = {}
 
     def send(self, ask: Ask, *, seconds: float) -> list[Log]:
@@ -85,7 +85,7 @@ class FileTransfer:
         # Said by the kernel, so it may be anything.
         with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
             changed, left = report["files"]
-            named = [(str(one), int(size)) for one, size in changed[:MOST_FILES]]
+            named = [(str(one), int(size)) for one, size in changed[:MAX_FILES]]
             return self._move(ask, "give", named, _words(left), seconds)
         return []
 
@@ -101,7 +101,7 @@ class FileTransfer:
             if not isinstance(failed, list):
                 left += _words([_not_moved(rest, str(answer.get("error") or "no answer"))])
                 break
-            left += _words(failed)[: max(_MOST_LEFT - len(left), 0)]
+            left += _words(failed)[: max(_MAX_LEFT - len(left), 0)]
             note = self._mirror.note_sent if op == "take" else self._mirror.note
             for name in set(names) - {str(one).partition(NOT_COPIED)[0] for one in failed}:
                 note(name)
@@ -145,7 +145,7 @@ class FileTransfer:
         with SafeFolder(self._folder) as folder:
             if place == 0:
                 self._drop(folder, name)
-                while len(self._parts) >= _MOST_PARTS:
+                while len(self._parts) >= _MAX_PARTS:
                     self._drop(folder, next(iter(self._parts)))
                 with hidden_folder(folder, FOLDER):
                     self._parts[name] = f"{FOLDER}/part-{os.urandom(8).hex()}", 0
@@ -153,9 +153,9 @@ class FileTransfer:
             if place != size:
                 raise PermissionError(f"{name!r}: a piece for byte {place}, expected byte {size}")
             size += len(data)
-            if size > self._most_bytes and not name.startswith(f"{FOLDER}/"):
+            if size > self._max_bytes and not name.startswith(f"{FOLDER}/"):
                 self._drop(folder, name)
-                raise PermissionError(f"more than {self._most_bytes} bytes: {name!r}")
+                raise PermissionError(f"more than {self._max_bytes} bytes: {name!r}")
             try:
                 self._check_room(folder, name, len(data))
             except PermissionError:
@@ -182,13 +182,13 @@ class FileTransfer:
         for again in (False, True):
             files = self._written.keys() | {name}
             size = sum(self._written.values()) + sum(size for _, size in self._parts.values()) + more
-            if len(files) <= _MOST_NAMES and not 0 < self._most_in_all < size:
+            if len(files) <= _MAX_NAMES and not 0 < self._most_in_all < size:
                 return
             if not again and time.monotonic() > self._counted + _COUNTED_SECONDS:
                 self._counted = time.monotonic()
                 self._written = {one: size for one, size in self._written.items() if folder.has_file(one)}
         raise PermissionError(
-            f"{name!r}: files of this kernel take more than {self._most_in_all} bytes, or are more than {_MOST_NAMES}, "
+            f"{name!r}: files of this kernel take more than {self._most_in_all} bytes, or are more than {_MAX_NAMES}, "
             "together"
         )
 
@@ -218,10 +218,10 @@ class _HostSyncState(SyncState):
         found: dict[str, tuple[int, int]] = {}
         with SafeFolder(self._folder) as folder:
             entries = folder.walk(enter=lambda name: not name.startswith((".", "__")))
-            for entry in itertools.islice(entries, _MOST_ENTRIES):
+            for entry in itertools.islice(entries, _MAX_ENTRIES):
                 if entry.is_file and not entry.name.rpartition("/")[2].startswith("."):
                     found[entry.name] = entry.info.st_mtime_ns, entry.info.st_size
-                    if len(found) >= MOST_FILES:
+                    if len(found) >= MAX_FILES:
                         break
         return found
 
@@ -246,13 +246,13 @@ def _loads(changed: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
 
 
 def _not_moved(names: Sequence[str], why: str) -> str:
-    few = ", ".join(names[:_MOST_PARTS])
+    few = ", ".join(names[:_MAX_PARTS])
     return f"not copied, or not wholly, and tried again with the next cell ({why[:300]}): {len(names)} files: {few}"
 
 
 def _words(said: Sequence[Any]) -> list[str]:
     """Return what a kernel says of files that could not travel, as few short texts."""
-    return [str(one)[:_LONGEST_NAME] for one in said[:MOST_FILES]]
+    return [str(one)[:_LONGEST_NAME] for one in said[:MAX_FILES]]
 
 
 def _plain(name: str) -> str:

@@ -28,7 +28,7 @@ USERS = range(61184, 65520)
 """The numbers that systemd gives to services that need a user for a while; those of accounts are left out."""
 KERNEL_USERS.update(USERS)
 
-_MOST_TRIES = 2000
+_MAX_TRIES = 2000
 _LOCKS = "kernel-users"
 _ROOT = (0, 0)
 _ROOT_ALONE_WRITES = 0o755
@@ -67,7 +67,7 @@ class UserNumbers:
         Raises:
             SandboxError: all are taken.
         """
-        for _ in range(_MOST_TRIES):
+        for _ in range(_MAX_TRIES):
             found = secrets.choice(numbers)
             KERNEL_USERS.add(found)
             with self._lock:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 else:
     httpx = LazyModule("httpx")
 
-_MOST_ANSWER_BYTES = 4 << 20
+_MAX_ANSWER_BYTES = 4 << 20
 """How long an answer may be."""
 
 _PATIENCE_SECONDS = 5.0
@@ -51,16 +51,16 @@ _OPEN_SECONDS = 30.0
 """How long the first line may take to open: a gateway that is just starting kernels answers late."""
 _RECONNECT_SECONDS = 5.0
 """How long a gateway may be away before its kernel counts as lost."""
-_MOST_CUTS, _SHORT_SECONDS, _LONGEST_REST_SECONDS = 12, 5.0, 2.0
+_MAX_CUTS, _SHORT_SECONDS, _LONGEST_REST_SECONDS = 12, 5.0, 2.0
 """How often in a row a line may break soon after it was opened, what soon is, and the longest wait for the next one."""
 _LARGEST_MESSAGE = 64 << 20
 """The bytes of one message, in whatever frames; a line that brings more is cut, and the kernel given up."""
 _MESSAGE_BYTES = 4096
 """How much a message takes beside its text."""
-_MOST_WAITING_BYTES = 64 << 20
+_MAX_WAITING_BYTES = 64 << 20
 """How much is taken in before somebody reads it; what is more stays in the gateway."""
 RESTARTED = "it was restarted"
-_MOST_SENT_BYTES = 9_500_000
+_MAX_SENT_BYTES = 9_500_000
 """A gateway closes the line at a message of 10 MiB."""
 _GONE = {
     "restarting": "the process ended, and the gateway started another one without your variables",
@@ -133,7 +133,7 @@ class Gateway:
                 ) as answer:
                     for piece in answer.iter_raw():
                         data += piece
-                        if len(data) > _MOST_ANSWER_BYTES:
+                        if len(data) > _MAX_ANSWER_BYTES:
                             raise OSError(f"its answer does not end, after {len(data)} bytes")
                 return answer.status_code, bytes(data)
 
@@ -412,7 +412,7 @@ class WebsocketWire:
         number = header["msg_id"]
         message = {"channel": channel, "header": header, "parent_header": dict(parent or {}), "metadata": {}}
         text = json.dumps({**message, "content": content, "buffers": []})
-        if len(text) > _MOST_SENT_BYTES:  # ASCII: one character, one byte
+        if len(text) > _MAX_SENT_BYTES:  # ASCII: one character, one byte
             self._process.lose(f"a message of {len(text)} bytes is more than its gateway takes")
             return number
         if kind == "execute_request":
@@ -467,7 +467,7 @@ class WebsocketWire:
                 except broken as error:
                     why = str(error) or type(error).__name__
                     cuts = cuts + 1 if time.monotonic() - began < _SHORT_SECONDS else 1
-                    if cuts > _MOST_CUTS:
+                    if cuts > _MAX_CUTS:
                         self._process.lose(f"gateway {self._gateway.url} cuts the line again and again ({why})")
                         return
                     self._rest.wait(min(_LONGEST_REST_SECONDS, 0.01 * 2**cuts))
@@ -494,9 +494,9 @@ class WebsocketWire:
                 waiting = getattr(self._line.sock, "pending", int)()  # what TLS has read ahead
                 ready = {key.fileobj for key, _ in selector.select(0 if waiting else _LOOK_SECONDS)}
                 self._orders.drain()
-                if self._waiting_bytes > _MOST_WAITING_BYTES:
+                if self._waiting_bytes > _MAX_WAITING_BYTES:
                     with self._lock:
-                        self._lock.wait_for(lambda: self._waiting_bytes <= _MOST_WAITING_BYTES, _MOMENT_SECONDS)
+                        self._lock.wait_for(lambda: self._waiting_bytes <= _MAX_WAITING_BYTES, _MOMENT_SECONDS)
                 elif waiting or self._line.sock in ready:
                     self._message_bytes = 0
                     self._take(*self._line.recv_data(control_frame=True))

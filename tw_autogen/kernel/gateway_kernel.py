@@ -72,18 +72,18 @@ class GatewayKernel(LiveKernel):
 
     def _open(self) -> KernelHandle:
         # a fresh kernel has seen no file
-        self._files = FileTransfer(self.folder, self._file_bytes, most_in_all=self._settings.disk_mb << 20)
-        most_seconds = self._settings.start_seconds
+        self._files = FileTransfer(self.folder, self._file_bytes, max_total_bytes=self._settings.disk_mb << 20)
+        max_seconds = self._settings.start_seconds
         try:
-            wire, process = self._start(min(_FIRST_SECONDS, most_seconds))
+            wire, process = self._start(min(_FIRST_SECONDS, max_seconds))
         except KernelStartError as error:
             if not isinstance(error.__cause__, TimeoutError):
                 raise
-            wire, process = self._start(most_seconds)
+            wire, process = self._start(max_seconds)
         leftover, self._folder_name = self._folder_name, f"tw-kernel-{uuid.uuid4().hex}"
         remote = {
             "environment": variables(os.environ, matcher(self._settings.environment)),
-            "most_bytes": self._file_bytes,
+            "max_bytes": self._file_bytes,
             "folder_name": self._folder_name,
             "leftover": leftover,
         }

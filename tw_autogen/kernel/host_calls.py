@@ -18,10 +18,10 @@ from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.guest.bounds import UNBOUNDED, Bounds, MemoryBudget, check_fields
 from tw_autogen.kernel.guest.codec import TAG, Codec
 from tw_autogen.kernel.guest.hash_time import check_hash_values
-from tw_autogen.kernel.guest.json_size import MOST_BYTES, check_call_size, estimate_parsed_bytes
+from tw_autogen.kernel.guest.json_size import MAX_BYTES, check_call_size, estimate_parsed_bytes
 from tw_autogen.kernel.guest.remote_files import FILES, PIECE
 
-_MOST_ERROR_CHARS = 20_000
+_MAX_ERROR_CHARS = 20_000
 _CALL = {"id": (int,), "name": (str,), "args": (list,), "kwargs": (dict,), "beside": (bool, type(None))}
 _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "call": _CALL,
@@ -37,15 +37,15 @@ class HostFunctions:
     """The functions that code in a kernel may call; no others can be reached.
 
     Args:
-        most_bytes: How much memory the arguments of all calls at work may take together, tables included.
+        max_bytes: How much memory the arguments of all calls at work may take together, tables included.
     """
 
-    def __init__(self, most_bytes: int = UNBOUNDED) -> None:
+    def __init__(self, max_bytes: int = UNBOUNDED) -> None:
         self._functions: dict[str, Callable[..., Any]] = {}
         self._seconds: dict[str, float] = {}
         self._unnamed: set[str] = set()
         self._fixed: dict[str, Any] = {}
-        self._arguments = MemoryBudget(most_bytes, "what host calls at work hold, with an argument")
+        self._arguments = MemoryBudget(max_bytes, "what host calls at work hold, with an argument")
         self._unpacking = threading.Lock()
         self.work = WorkAlive()
 
@@ -91,7 +91,7 @@ class HostFunctions:
             codec: Unpacks the arguments and packs the result.
         """
         number, name = asked["id"], asked["name"]
-        bounds = Bounds(codec.most_bytes, within=self._arguments)
+        bounds = Bounds(codec.max_bytes, within=self._arguments)
         try:
             if name not in self._functions:
                 raise LookupError(f"the host serves no function {name[:80]!r}")
@@ -156,11 +156,11 @@ def failure(number: Any, error: BaseException) -> str:
         text = f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001 - foreign classes may fail at this
         text = type(error).__name__
-    return json.dumps({"id": number, "error": text[:_MOST_ERROR_CHARS]})
+    return json.dumps({"id": number, "error": text[:_MAX_ERROR_CHARS]})
 
 
 _OVER = "the cell that made this call was stopped or is over"
-_MOST_SUBMITTED = 10_000
+_MAX_SUBMITTED = 10_000
 
 
 class WorkAlive:
@@ -172,7 +172,7 @@ class WorkAlive:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._threads = 0
-        self._requests = MemoryBudget(MOST_BYTES)
+        self._requests = MemoryBudget(MAX_BYTES)
 
     def accept(self, size: int) -> None:
         """Count a request of so many bytes, once it is parsed.
@@ -185,7 +185,7 @@ class WorkAlive:
         except ValueError:
             raise ValueError(
                 "too many calls are not done: with this one their arguments would take more than "
-                f"{MOST_BYTES >> 20} MB of the host's memory; wait for results first, or pass less"
+                f"{MAX_BYTES >> 20} MB of the host's memory; wait for results first, or pass less"
             ) from None
 
     def drop(self, size: int) -> None:
@@ -283,7 +283,7 @@ class HostCalls:
         self._codec = codec
         self._wake = wake
         self._threads = threads
-        self._most_alive = 2 * (threads + 1)
+        self._max_alive = 2 * (threads + 1)
         self._files = files
         self._context = contextvars.copy_context()
         self._submitted: dict[Any, _Job] = {}
@@ -395,7 +395,7 @@ class HostCalls:
 
     def _begun(self, asked: dict[str, Any], size: int, *, aside: bool) -> _Job:
         job = _Job(asked["id"], asked["name"], asked, size, self._served.seconds(asked["name"]), aside)
-        if aside and (len(self._submitted) >= _MOST_SUBMITTED or job.number in self._submitted):
+        if aside and (len(self._submitted) >= _MAX_SUBMITTED or job.number in self._submitted):
             raise ValueError("too many calls were submitted; submit less in one cell")
         self._served.work.accept(size)
         self.begun = True
@@ -417,14 +417,14 @@ class HostCalls:
             if job.came is None and not job.aside:
                 self._end_line()  # its thread is held up; the next call gets another one
         while self._queued and (begun := sum(one.aside for one in self._running)) < self._threads:
-            if begun and self._served.work.is_full(self._most_alive):
+            if begun and self._served.work.is_full(self._max_alive):
                 break  # one of those that have begun ends, or is late
             self._start(self._queued.popleft())
 
     def _start(self, job: _Job) -> None:
         """Begin a call: on a thread of its own if it runs beside the cell, else on the one that all others share."""
         try:
-            self._served.work.begin(self._most_alive)
+            self._served.work.begin(self._max_alive)
         except RuntimeError as error:
             self._served.work.drop(job.size)
             job.answer = failure(job.number, error)

@@ -316,14 +316,14 @@ class FileDescriber(Protocol):
         """
         ...
 
-    def list_files(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
+    def list_files(self, folder: str, *, layouts: bool, max_lines: int, seconds: float) -> dict[str, Any]:
         """List the files below a folder that are neither hidden nor ignored by `.gitignore` nor named as secrets are.
 
         Args:
             folder: Its path.
             layouts: Read the beginnings of files, so that tables of one layout are one line, and for what files are
                 found by.
-            most_lines: How many lines at most.
+            max_lines: How many lines at most.
             seconds: How long it may take.
 
         Returns:

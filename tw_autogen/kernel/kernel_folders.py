@@ -28,7 +28,7 @@ from tw_autogen.private_files import cache_folder
 from tw_autogen.safe_folder import protected_below, used_elsewhere, walk_links
 from tw_autogen.trust_store import config_folder, state_folder
 
-_MOST_KEPT = 500
+_MAX_KEPT = 500
 _VENV_MARK = "pyvenv.cfg"
 """Python reads it before anything else; without one an interpreter can be given one."""
 
@@ -113,7 +113,7 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         real_by_name = {one: os.path.realpath(one) for one in runtime_paths()}
         of_python = _of_interpreter(settings.python, (str(place.folder), *write))
         used = _used_outside((str(place.folder), *write), {*real_by_name.values(), *of_python})
-        elsewhere = _named_elsewhere_in(place, [*write, *kept], tuple(used), _MOST_KEPT - len(kept))
+        elsewhere = _named_elsewhere_in(place, [*write, *kept], tuple(used), _MAX_KEPT - len(kept))
         kept |= {**used, **elsewhere}
         linked = [one for one, path in real_by_name.items() if one != path]
         linked += [settings.python] if os.sep in settings.python else []
@@ -265,10 +265,10 @@ def protected_in(
         for path, identities in protected_below(folder, known=known.get(folder), closed=closed):
             if own is None or not Path(path).is_relative_to(own):
                 found[path] = identities
-            if others + len(found) > _MOST_KEPT:
-                raise OverflowError(f"{folder}: more than {_MOST_KEPT} settings files and hooks")
+            if others + len(found) > _MAX_KEPT:
+                raise OverflowError(f"{folder}: more than {_MAX_KEPT} settings files and hooks")
         apart = frozenset([str(own)] if own else [])
-        left = _MOST_KEPT - others - len(found)
+        left = _MAX_KEPT - others - len(found)
         found |= used_elsewhere(folder, known=known.get(folder), apart=apart, protected=tuple(found), most=left)
     except PermissionError as error:
         _check_exchanged(error, own or Path(folder))

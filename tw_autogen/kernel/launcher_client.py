@@ -24,7 +24,7 @@ from tw_autogen.kernel.python_process import isolated
 
 _PACKET = 1 << 16
 _CREDENTIALS = struct.Struct("3i")
-_MOST_PACKETS = 100
+_MAX_PACKETS = 100
 """How many packets of a supervisor are read at one look; it sends fewer in all."""
 _END_SECONDS = 2.0
 
@@ -92,7 +92,7 @@ class SupervisedProcess:
 
     def alive(self) -> bool:
         """Return whether it still runs; takes what the supervisor has said meanwhile."""
-        for _ in range(_MOST_PACKETS):
+        for _ in range(_MAX_PACKETS):
             if self._ended:
                 return False
             try:

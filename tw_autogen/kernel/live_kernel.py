@@ -17,7 +17,7 @@ from typing import Any
 from tw_autogen.closing import Closing
 from tw_autogen.code_writable_folders import note_code_folders
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
-from tw_autogen.kernel.client import KernelClient, KernelHandle, most_message_bytes
+from tw_autogen.kernel.client import KernelClient, KernelHandle, max_message_bytes
 from tw_autogen.kernel.execution_results import ROLLBACK, execution_of, rows, went_well
 from tw_autogen.kernel.fair_lock import FairLock, LockTimeout
 from tw_autogen.kernel.guest.object_snapshot import copies_on_write
@@ -72,7 +72,7 @@ class LiveKernel(Closing):
         self._started: KernelClient | None = None
         self._end_live: Callable[[], object] | None = None
         self._plugins: dict[str, Loadable] = {}
-        self._served = HostFunctions(most_message_bytes(self._settings))
+        self._served = HostFunctions(max_message_bytes(self._settings))
         self._values: dict[str, Any] = {}
         self._variables: tuple[Variable, ...] = ()
         self._loss = ""
@@ -202,17 +202,17 @@ class LiveKernel(Closing):
         together = min(seconds * len(files) if all_seconds is None else all_seconds, self._look_seconds)
         return self._look("describe", files=list(files), seconds=seconds, all_seconds=together)
 
-    def list_files(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
+    def list_files(self, folder: str, *, layouts: bool, max_lines: int, seconds: float) -> dict[str, Any]:
         """List a folder in a process of the kernel; see `FileDescriber.list_files`.
 
         Args:
             folder: Its path.
             layouts: Read first lines.
-            most_lines: Of the list.
+            max_lines: Of the list.
             seconds: How long it may take.
         """
         within = min(seconds, self._look_seconds)
-        return self._look("list", folder=folder, layouts=layouts, most_lines=most_lines, seconds=within)
+        return self._look("list", folder=folder, layouts=layouts, max_lines=max_lines, seconds=within)
 
     @property
     def _look_seconds(self) -> float:

@@ -44,7 +44,7 @@ _MISSED = re.compile("ModuleNotFoundError|ImportError|FileNotFoundError|Permissi
 _SETTING = "kernel.write="
 _REFUSED = (" would let it write there.", " would let code write there.")
 """Parts of the line of `guest.sandbox_hints` about a place where code may not write."""
-_MOST_PLACE_CHARS = 10_000
+_MAX_PLACE_CHARS = 10_000
 
 
 class LocalKernel(LiveKernel):
@@ -124,7 +124,7 @@ class LocalKernel(LiveKernel):
         super().__init__(folder, settings=settings)
         self._installer = Installer(self._settings, self.folder, approve)
         install = self._installer
-        self._served.add_unnamed(INSTALL, install, install.most_seconds, refusal=install.refusal)
+        self._served.add_unnamed(INSTALL, install, install.max_seconds, refusal=install.refusal)
         if resume and (self._settings.sandbox == OFF or start is not None):
             raise ConfigError(
                 f"{self.folder}: no resuming without a sandbox, because code that ran here may have written what would "
@@ -149,7 +149,7 @@ class LocalKernel(LiveKernel):
         line = next((one for one in lines if one.endswith(_REFUSED) and f"{_SETTING}['" in one), "")
         places = line.removesuffix(_REFUSED[0]).removesuffix(_REFUSED[1]).rpartition(_SETTING)[2]
         try:
-            (place,) = ast.literal_eval(expression_of(places[:_MOST_PLACE_CHARS]))
+            (place,) = ast.literal_eval(expression_of(places[:_MAX_PLACE_CHARS]))
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # none, or code wrote the line itself
             return ran
         words = self._on_refused(str(place))

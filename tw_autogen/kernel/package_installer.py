@@ -29,10 +29,10 @@ else:
 _SECONDS = 600.0
 _SECONDS_TO_ASK = 3600.0
 _SECONDS_TO_REFUSE = 30.0
-_MOST = 20
+_MAX = 20
 _LONGEST = 500
 _SAID_CHARS = 1500
-_MOST_RECORD_BYTES = 64 << 20
+_MAX_RECORD_BYTES = 64 << 20
 _INFO, _ADDRESS = ".dist-info", "direct_url.json"
 _VERSION = re.compile(r"[A-Za-z0-9.*+!_-]+")
 """Has no slash: pip takes a requirement with one for a folder, if there is such a folder, and runs what lies there."""
@@ -128,7 +128,7 @@ class Installer:
             self.close = weakref.finalize(self, remove_same, self.folder, made, os.getpid())
 
     @property
-    def most_seconds(self) -> float:
+    def max_seconds(self) -> float:
         """How long one call may take, with reading what the cell asks for and the User's time to decide."""
         asking = {"never": 0.0, "allow": _SECONDS}.get(self._settings.install, _SECONDS + _SECONDS_TO_ASK)
         return _SECONDS_TO_REFUSE + asking
@@ -161,8 +161,8 @@ class Installer:
         """
         if self.refusal is not None:
             return self.refusal
-        if not isinstance(wanted, list) or not 0 < len(wanted) <= _MOST:
-            return {"ok": False, "text": f"name between 1 and {_MOST} packages: `%pip install name`"}
+        if not isinstance(wanted, list) or not 0 < len(wanted) <= _MAX:
+            return {"ok": False, "text": f"name between 1 and {_MAX} packages: `%pip install name`"}
         try:
             names = [_checked(one) for one in wanted]
         except (requirements.InvalidRequirement, ValueError) as error:
@@ -235,7 +235,7 @@ def _remove_version(packages: SafeFolder, info: str) -> None:
         info: The name of the folder that lists them.
     """
     with contextlib.suppress(OSError, csv.Error):
-        record = packages.read_file(f"{info}/RECORD", limit_bytes=_MOST_RECORD_BYTES).decode("utf-8", "replace")
+        record = packages.read_file(f"{info}/RECORD", limit_bytes=_MAX_RECORD_BYTES).decode("utf-8", "replace")
         for path, *_ in filter(None, csv.reader(record.splitlines())):
             with contextlib.suppress(OSError):  # scripts lie elsewhere than the list says
                 packages.remove(path)

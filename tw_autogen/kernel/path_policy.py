@@ -29,7 +29,7 @@ from tw_autogen.trust_store import config_folder, state_folder
 if sys.platform != "win32":
     import pwd
 
-_MOST_SETTINGS_FILES = 100
+_MAX_SETTINGS_FILES = 100
 _SYSTEM = (
     *("/bin", "/boot", "/dev", "/dev/shm", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt", "/proc"),
     *("/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/log", "/var/spool"),
@@ -104,7 +104,7 @@ def _own_places() -> list[str]:
 def _entries(folder: Path | None) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder or os.devnull) as entries:
-            return list(itertools.islice(entries, _MOST_SETTINGS_FILES))
+            return list(itertools.islice(entries, _MAX_SETTINGS_FILES))
     except OSError:
         return []
 

@@ -33,7 +33,7 @@ _LOOK_SECONDS = 0.1
 _FLUSH_SECONDS = 1.0
 """How long an answer that is not wholly sent when a request is over keeps it."""
 
-_SAY_SECONDS, _MOST_PIECES = 0.05, 4
+_SAY_SECONDS, _MAX_PIECES = 0.05, 4
 """How often output is handed on, and in how many pieces at once; further ones are put to the last of their stream."""
 
 _READ_SECONDS = 0.1
@@ -308,7 +308,7 @@ class PendingRequest:
         self._room[stream] -= len(said)
         if not self._unsaid:
             self._say_at = max(self._say_at, time.monotonic())
-        if len(self._unsaid) < _MOST_PIECES and (not self._unsaid or self._unsaid[-1][0] != stream):
+        if len(self._unsaid) < _MAX_PIECES and (not self._unsaid or self._unsaid[-1][0] != stream):
             self._unsaid.append((stream, []))
         next(pieces for name, pieces in reversed(self._unsaid) if name == stream).append(said)
 

@@ -33,8 +33,8 @@ if "pandas" in __import__("sys").modules:
 """It makes no variable."""
 
 
-_MOST_SERVERS = 4
-_MOST_READY = 4
+_MAX_SERVERS = 4
+_MAX_READY = 4
 _HELLO_SECONDS = 120.0
 _PAUSE_SECONDS = 60.0
 """How long no server is tried again where one has failed."""
@@ -354,7 +354,7 @@ class KernelPool(Closing):
             if warm.stale() or (key not in wanted and now > warm.used + warm.settings.warm_seconds)
         ]
         left = sorted((key for key in self._pools if key not in out), key=lambda key: self._pools[key].used)
-        out += left[: max(0, len(left) - _MOST_SERVERS)]
+        out += left[: max(0, len(left) - _MAX_SERVERS)]
         return [self._pools.pop(key) for key in out]
 
     def _keep_ready(self, settings: KernelSettings) -> None:
@@ -404,7 +404,7 @@ class KernelPool(Closing):
                 started.discard()
                 return
             warm.ready.append((key, started))
-            many = warm.ready[: max(0, len(warm.ready) - max(_MOST_READY, settings.warm))]
+            many = warm.ready[: max(0, len(warm.ready) - max(_MAX_READY, settings.warm))]
             del warm.ready[: len(many)]
             self._change.notify_all()
         for _, one in many:

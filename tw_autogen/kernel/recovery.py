@@ -22,14 +22,14 @@ from tw_autogen.kernel.kernel import Log
 from tw_autogen.kernel.pending_request import ON_REQUEST, RawResult
 
 TAG = "resume"
-_LEAST_SECONDS = 10.0
+_MIN_SECONDS = 10.0
 _TIMES = 3.0
-_MOST_SECONDS = 1200.0
+_MAX_SECONDS = 1200.0
 """What is believed of a cell's time: code can write to the journal."""
 _TOGETHER_SECONDS = 600.0
 """How long all cells may take together that are run again."""
 
-_MOST_LINES, _LINE_CHARS = 500, 10_000
+_MAX_LINES, _LINE_CHARS = 500, 10_000
 """What is said of it all: code has written the journal and the checkpoint."""
 
 _INTERRUPTED = "running it again was interrupted"
@@ -111,8 +111,8 @@ def resume(
     ways = [one for one in (source, f"{count} cells that were run again" if count else "") if one]
     if there and ways:
         said.insert(0, Log("info", TAG, f"variables came back from {' and '.join(ways)}: {', '.join(there)}"))
-    more = [_warning(f"{len(said) - _MOST_LINES} more lines are left out")] if len(said) > _MOST_LINES else []
-    return [*(replace(one, message=clip(one.message, _LINE_CHARS)) for one in said[:_MOST_LINES]), *more]
+    more = [_warning(f"{len(said) - _MAX_LINES} more lines are left out")] if len(said) > _MAX_LINES else []
+    return [*(replace(one, message=clip(one.message, _LINE_CHARS)) for one in said[:_MAX_LINES]), *more]
 
 
 def _state_set_by(entries: Sequence[Entry]) -> list[str]:
@@ -173,7 +173,7 @@ def _again(live: KernelClient, entry: Entry, left: float) -> str:
         return "this cell called functions of the host, which would have their effect twice; it was not run again"
     if left <= 0:
         return "it was not run again, because bringing variables back took too long or was interrupted"
-    outcome = live.start_cell(code, seconds=min(left, max(_LEAST_SECONDS, _TIMES * _seconds(entry)))).wait()
+    outcome = live.start_cell(code, seconds=min(left, max(_MIN_SECONDS, _TIMES * _seconds(entry)))).wait()
     if outcome.stopped == ON_REQUEST:
         return _INTERRUPTED
     return "" if went_well(outcome) else f"this cell failed when it was run again: {error_text(outcome)[-500:]}"
@@ -193,7 +193,7 @@ def _position(header: Entry, entries: Sequence[Entry]) -> int:
 
 def _seconds(entry: Entry) -> float:
     found = entry.get("seconds")
-    return min(float(found), _MOST_SECONDS) if isinstance(found, (int, float)) and abs(found) < 1e300 else 0.0
+    return min(float(found), _MAX_SECONDS) if isinstance(found, (int, float)) and abs(found) < 1e300 else 0.0
 
 
 def _cells(entries: Sequence[Entry]) -> int:

@@ -12,7 +12,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.setting_values import Setting, fit_setting
 from tw_autogen.settings_trust import LIMIT, LOWER, OFF
 
-_LEAST = {"memory_mb": 64, "processes": 8, "open_files": 64}
+_MIN = {"memory_mb": 64, "processes": 8, "open_files": 64}
 """What a kernel that does nothing comes close to."""
 _hints = functools.cache(get_type_hints)
 
@@ -136,10 +136,10 @@ class KernelSettings:
         Raises:
             ConfigError: names the setting, and the least value.
         """
-        limits = {name: getattr(self, name) for name in _LEAST}
-        low = next((one for one, most in limits.items() if most < _LEAST[one] and (most or one == "open_files")), "")
+        limits = {name: getattr(self, name) for name in _MIN}
+        low = next((one for one, most in limits.items() if most < _MIN[one] and (most or one == "open_files")), "")
         if low:  # 0 is no limit
-            raise ConfigError(f"kernel.{low}: {limits[low]} is less than a kernel needs itself; allow {_LEAST[low]}")
+            raise ConfigError(f"kernel.{low}: {limits[low]} is less than a kernel needs itself; allow {_MIN[low]}")
 
 
 def _plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ from tw_autogen.kernel.zmtp import ZmtpSocket, wait_for_messages
 Channel = Literal["iopub", "shell", "stdin"]
 CHANNELS: tuple[Channel, ...] = ("iopub", "shell", "stdin")
 
-_MOST_WAIT_SECONDS = 1.0
+_MAX_WAIT_SECONDS = 1.0
 
 
 class Wire(Protocol):
@@ -210,7 +210,7 @@ class Poller:
         Python runs its handler of a signal between two of its own steps: one that came just before the wait, such as
         Ctrl-C, would be handled only after it.
         """
-        seconds = _MOST_WAIT_SECONDS if milliseconds is None else min(milliseconds / 1000, _MOST_WAIT_SECONDS)
+        seconds = _MAX_WAIT_SECONDS if milliseconds is None else min(milliseconds / 1000, _MAX_WAIT_SECONDS)
         events = wait_for_messages(self._sockets, seconds, descriptors=self._descriptors)
         rung = self._wakeup.fileno() in events
         if rung:

@@ -36,7 +36,7 @@ _LARGEST_READY = 8 << 10
 _SUBSCRIPTION = b"\x00\x01\x01"
 """A message that subscribes to all that is published."""
 
-_MOST_PARTS = 8
+_MAX_PARTS = 8
 """A topic, a delimiter, signature, header, parent, metadata, content, and one more: buffers have no reader."""
 _PIECE_BYTES = 128 << 10
 """How much is received at once."""
@@ -53,7 +53,7 @@ _NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
 """A program in which SIGPIPE has its default meaning would end where a kernel closes a connection."""
 _SO_NOSIGPIPE = 0x1022
 """The same on macOS."""
-_MOST_TRIES = 2
+_MAX_TRIES = 2
 """How often `flush` tries to connect to an end that is not there."""
 _UNDER_WAY = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK})
 _Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
@@ -124,7 +124,7 @@ class _FrameReader:
             if self._flags & ~(_MORE | _LONG):
                 raise _ProtocolError
             there = len(self.data) - self._at
-            if len(self._parts) == _MOST_PARTS:
+            if len(self._parts) == _MAX_PARTS:
                 passed = min(self._left, there)
                 self._at += passed
                 self._left -= passed
@@ -419,7 +419,7 @@ class ZmtpSocket:
         while self._unsent and not (self._cut or self._closed) and (left := until - time.monotonic()) > 0:
             if self._connection is None:
                 tries += 1
-            if tries > _MOST_TRIES:
+            if tries > _MAX_TRIES:
                 return
             _select((), (self,), (), left)
             self.advance(reads=False)

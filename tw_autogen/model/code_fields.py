@@ -27,8 +27,8 @@ _ESCAPE = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|(["'\\/bfnrt]))""")
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _TRIPLE_OR_QUOTE = re.compile(r""":\s*(?P<triple>\"{3}|'{3})|\\.|\"""", re.S)
 _COMMA = re.compile(r",\s*\}")
-_MOST_ENDS = 30
-_MOST_BLANKS = 100
+_MAX_ENDS = 30
+_MAX_BLANKS = 100
 """Between two fields of an object."""
 _LONGEST_CHARS = 50_000
 _DECODER = json.JSONDecoder(strict=False)
@@ -99,7 +99,7 @@ def _without_triple_quotes(text: str) -> str:
 
 def _is_key(text: str, at: int) -> bool:
     """Return whether a name stands where an object has one, and not in its words: `"message": "Set "code": to 5"`."""
-    return text[max(0, at - _MOST_BLANKS) : at].rstrip()[-1:] in ("{", ",")
+    return text[max(0, at - _MAX_BLANKS) : at].rstrip()[-1:] in ("{", ",")
 
 
 def _with_lines(text: str, at: int) -> str:
@@ -115,7 +115,7 @@ def _ends(text: str, begin: int, found: re.Match[str]) -> Iterator[tuple[int, st
     mark = found["mark"].strip()
     mark = "```" if mark.startswith("```") else mark
     head = f'{text[begin : found.start("mark")]}""'
-    for last in islice(_closing_marks(text, mark, found.end()), _MOST_ENDS):
+    for last in islice(_closing_marks(text, mark, found.end()), _MAX_ENDS):
         end = last + len(mark)
         if _is_object(f"{head}{_without_triple_quotes(text[end:])}"):
             code = text[found.end() : last].rstrip()

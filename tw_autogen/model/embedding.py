@@ -28,7 +28,7 @@ else:
     np = LazyModule("numpy")  # only a choice among many needs it
 
 Key = TypeVar("Key")
-_MOST_KEPT = 8
+_MAX_KEPT = 8
 _AT_ONCE = 128
 
 
@@ -147,7 +147,7 @@ def _unit(vectors: Sequence[Sequence[float]], model: str) -> Matrix:
 
 def _keep(kept: OrderedDict[Key, Matrix], key: Key, value: Matrix) -> None:
     kept[key] = value
-    while len(kept) > _MOST_KEPT:
+    while len(kept) > _MAX_KEPT:
         kept.popitem(last=False)
 
 

@@ -24,10 +24,10 @@ _SUFFIX = ".vectors"
 _HEAD = struct.Struct("<8sII")
 _MAGIC = b"TWVEC\0\0\1"
 _KEY_BYTES = 32
-_MOST_BYTES = 1 << 29
-_MOST_VECTORS = 1 << 20
-_MOST_FILES = 16
-_MOST_READ = 64
+_MAX_BYTES = 1 << 29
+_MAX_VECTORS = 1 << 20
+_MAX_FILES = 16
+_MAX_READ = 64
 
 
 class VectorCache:
@@ -42,15 +42,15 @@ class VectorCache:
 
     Args:
         folder: Where the files lie; made with the first vector.
-        most_bytes: Beyond so many bytes all is forgotten, since each vector can be made again.
+        max_bytes: Beyond so many bytes all is forgotten, since each vector can be made again.
         distrusted: A folder that somebody else may have made: a link there must not lead out of it. None: there is
             none.
     """
 
-    def __init__(self, folder: Path, *, most_bytes: int = _MOST_BYTES, distrusted: Path | None = None) -> None:
+    def __init__(self, folder: Path, *, max_bytes: int = _MAX_BYTES, distrusted: Path | None = None) -> None:
         self._path = Path(os.path.abspath(folder))
         self._distrusted = distrusted
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._unwritten: dict[bytes, bytes] = {}
         self._warned = False
@@ -66,8 +66,8 @@ class VectorCache:
         found: dict[bytes, bytes] = {}
 
         def read(folder: SafeFolder) -> None:
-            left = self._most_bytes
-            for name, size in itertools.islice(_files(folder, _prefix(model)).items(), _MOST_READ):
+            left = self._max_bytes
+            for name, size in itertools.islice(_files(folder, _prefix(model)).items(), _MAX_READ):
                 left -= size
                 found.update(_read(folder, name, size, wanted) if left >= 0 else ())
 
@@ -88,7 +88,7 @@ class VectorCache:
         with self._lock:
             if self._use(lambda folder: self._write(folder, _prefix(model), rows, anew=anew)):
                 return
-            if anew or sum(map(len, self._unwritten.values())) > self._most_bytes:
+            if anew or sum(map(len, self._unwritten.values())) > self._max_bytes:
                 self._unwritten.clear()
             self._unwritten.update(rows)
 
@@ -96,12 +96,12 @@ class VectorCache:
         """Write vectors by their keys; what they replace, or are merged with, is removed then."""
         every, own = _files(folder), _files(folder, prefix)
         old: list[str] = []
-        if sum(every.values()) + sum(_KEY_BYTES + len(row) for row in rows.values()) > self._most_bytes:
+        if sum(every.values()) + sum(_KEY_BYTES + len(row) for row in rows.values()) > self._max_bytes:
             old = list(every)
         elif anew:
             old = list(own)
-        elif len(own) >= _MOST_FILES:
-            old = sorted(own, key=own.__getitem__)[: _MOST_FILES // 2]
+        elif len(own) >= _MAX_FILES:
+            old = sorted(own, key=own.__getitem__)[: _MAX_FILES // 2]
             rows = {**{key: one for name in old for key, one in _read(folder, name, own[name]).items()}, **rows}
         folder.copy_in(io.BytesIO(_packed(rows)), f"{prefix}{secrets.token_hex(8)}{_SUFFIX}", mode=FILE_MODE)
         for name in old:
@@ -153,7 +153,7 @@ def _read(folder: SafeFolder, name: str, size: int, wanted: Container[bytes] | N
             magic, count, length = _HEAD.unpack(file.read(_HEAD.size))
             start = _HEAD.size + count * _KEY_BYTES
             whole = os.fstat(file.fileno()).st_size == size == start + count * length
-            if magic != _MAGIC or not whole or not length or length % 4 or count > _MOST_VECTORS:
+            if magic != _MAGIC or not whole or not length or length % 4 or count > _MAX_VECTORS:
                 raise ValueError("not a whole file of vectors")
             keys = file.read(count * _KEY_BYTES)
             for at in range(count):

@@ -12,7 +12,7 @@ from tw_autogen.errors import REFUSED, ModelError, PromptTooLong, nearest
 from tw_autogen.escaped_text import shortened
 from tw_autogen.model.http_client import LONGEST_WAIT_SECONDS, ServerRefusal, is_out_of_quota, is_too_large
 from tw_autogen.model.openai_response import AnswerError
-from tw_autogen.secret_masking import LEAST_CHARS
+from tw_autogen.secret_masking import MIN_CHARS
 
 EMBEDDING = "embedding"
 """The section of settings of models for embeddings."""
@@ -56,7 +56,7 @@ def server_words(error: Any, key: str) -> str:
     else:
         words = body or str(error)
     line = " ".join(str(words).split())
-    line = (line.replace(key, "***") if len(key) >= LEAST_CHARS else line).rstrip(".")
+    line = (line.replace(key, "***") if len(key) >= MIN_CHARS else line).rstrip(".")
     return shortened(line, _LIMIT_CHARS)
 
 

@@ -12,7 +12,7 @@ Kind = Literal["text", "python", "untagged", "other"]
 
 _PYTHON = re.compile(PYTHON_LANGUAGE, re.I)
 _TILDES = re.compile(r"~{3,}")
-_LEAST_MARKS = 3
+_MIN_MARKS = 3
 _ONE_LINE = re.compile(rf"^\s*```[ \t]*{PYTHON_LANGUAGE}[ \t](?P<code>[^`]+)```\s*$", re.I)
 
 
@@ -51,7 +51,7 @@ def opening(line: str) -> tuple[str, Fence] | None:
     last = line.rfind("`") + 1  # no backtick stands behind a fence
     before = line[:last].rstrip("`")
     marks = line[len(before) : last]
-    if len(marks) < _LEAST_MARKS:
+    if len(marks) < _MIN_MARKS:
         tildes = _TILDES.search(line, last)
         if tildes is None:
             return None

@@ -465,8 +465,8 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(begun)
 
 
-def _too_long(most_bytes: int) -> ValueError:
-    return ValueError(f"it is longer than {most_bytes >> 20} MB")
+def _too_long(max_bytes: int) -> ValueError:
+    return ValueError(f"it is longer than {max_bytes >> 20} MB")
 
 
 def _environment_headers() -> dict[str, str]:

@@ -38,7 +38,7 @@ else:
 
 _COMPLETIONS = "/chat/completions"
 _PROBE_SECONDS = 5.0
-_MOST_UNENDED = 2
+_MAX_UNENDED = 2
 """After so many streams in a row that had no end, answers are asked for whole."""
 
 
@@ -220,7 +220,7 @@ class OpenAIModel(BaseChatModel):
                     self._fallback = self._fallback.merged(parts)
                     return self._priced(answer)
                 error: Exception = ConnectionError("it ended without a finish_reason")
-                if self._unended_streams >= _MOST_UNENDED:  # it ends none so, and each is paid for twice
+                if self._unended_streams >= _MAX_UNENDED:  # it ends none so, and each is paid for twice
                     parts = replace(parts, streams=False)
             except self._broken as broken:
                 error = broken

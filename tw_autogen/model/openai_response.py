@@ -11,7 +11,7 @@ from typing import Any
 from tw_autogen.model.chat_model import BROKEN_OFF, Completion, ToolCall, Usage
 from tw_autogen.model.http_client import is_out_of_quota, may_pass
 
-_MOST_STREAMED_CHARS = 16_000_000
+_MAX_STREAMED_CHARS = 16_000_000
 _ENDS = {
     **dict.fromkeys(("model_length", "max_tokens", "max_length", "max_output_tokens", "token_limit"), "length"),
     **dict.fromkeys(("safety", "recitation", "prohibited_content", "blocklist", "content_filtered"), "content_filter"),
@@ -113,7 +113,7 @@ class StreamAccumulator:
     def __init__(self) -> None:
         self._text = StringIO()
         self._thought = StringIO()
-        self._chars_left = _MOST_STREAMED_CHARS
+        self._chars_left = _MAX_STREAMED_CHARS
         self._calls: list[_GrowingCall] = []
         self._at: dict[int | None, _GrowingCall] = {}
         self._usage: Any = None
@@ -175,7 +175,7 @@ class StreamAccumulator:
     def _take(self, chars: int) -> None:
         self._chars_left -= chars
         if self._chars_left < 0:
-            raise ValueError(f"an answer of more than {_MOST_STREAMED_CHARS:,} characters".replace(",", " "))
+            raise ValueError(f"an answer of more than {_MAX_STREAMED_CHARS:,} characters".replace(",", " "))
 
 
 def _field(data: Any, name: str) -> Any:

@@ -35,7 +35,7 @@ from tw_autogen.safe_folder import SafeFolder, open_or_make_folder
 from tw_autogen.yaml_files import Block, OneLineMapping, read_yaml, readable_yaml
 
 FORMAT = 1
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 _WIDTH = 1_000_000  # no line is folded, so that a diff shows what has changed
 _KEYS = ("role", "system", "prompt", "last", "reply", "tool_calls", "usage", "finish_reason", "model")
 
@@ -141,7 +141,7 @@ class Recording:
         """
         path = Path(path)
         missing = "there is no such recording"
-        plain = read_yaml(path, ScenarioError, missing=missing, limit_bytes=_MOST_BYTES, folder=folder)
+        plain = read_yaml(path, ScenarioError, missing=missing, limit_bytes=_MAX_BYTES, folder=folder)
         if not isinstance(plain, Mapping) or plain.get("format") != FORMAT:
             found = plain.get("format") if isinstance(plain, Mapping) else type(plain).__name__
             raise ScenarioError(f"expected a recording with `format: {FORMAT}`, found {found!r}", path=path)

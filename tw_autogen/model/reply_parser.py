@@ -44,11 +44,11 @@ _BEFORE_OBJECT = re.compile(r"(?:^|>|:)\s*\Z", re.M)
 """What stands before an object that is a reply or the arguments of a call; any other may be a dict in code."""
 _FENCE = re.compile(r"```|~~~")
 _LONGEST_TAG = 40
-_MOST_CODE_FIELDS = 3
+_MAX_CODE_FIELDS = 3
 """In how many objects of a reply the field with code is looked for."""
-_MOST_REJOINED = 20
+_MAX_REJOINED = 20
 """How many Python blocks of a reply may go on behind an inner fence."""
-_MOST_REPAIRED = 100
+_MAX_REPAIRED = 100
 """How many objects of a reply are repaired: to find that one is not well-formed costs the whole text before it."""
 _AS_WRITTEN = {"\b": "\\b", "\f": "\\f", "\t": "\\t", "\r": "\\r", "\n": "\\n"}
 _CONTROLS = re.compile(
@@ -228,7 +228,7 @@ def _read_blocks(said: str, wanted: str) -> CodeReply:
     return CodeReply(thought, code or None)
 
 
-def _rejoined(blocks: list[FencedBlock], most: int = _MOST_REJOINED) -> list[FencedBlock]:
+def _rejoined(blocks: list[FencedBlock], most: int = _MAX_REJOINED) -> list[FencedBlock]:
     """Return blocks of which a Python block that does not parse goes on to later marks, or if open ends before prose.
 
     Args:
@@ -275,9 +275,9 @@ def _objects(text: str, *, in_code: bool) -> Iterator[dict[str, Any]]:
             value, at = _DECODER.raw_decode(text, begin)
         except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, or nested too deep
             repaired += 1
-            if repaired > _MOST_REPAIRED:
+            if repaired > _MAX_REPAIRED:
                 return
-            if mended < _MOST_CODE_FIELDS and _BEFORE_OBJECT.search(text, max(0, begin - _LONGEST_TAG), begin):
+            if mended < _MAX_CODE_FIELDS and _BEFORE_OBJECT.search(text, max(0, begin - _LONGEST_TAG), begin):
                 mended, text = mended + 1, mend_code_field(text, begin)
                 fence = None if in_code else PYTHON_FENCE.search(text, begin)
             value, at = _sloppy(text, begin)

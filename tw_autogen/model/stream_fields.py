@@ -23,7 +23,7 @@ Grown = list[tuple[str, str]]
 _OBJECT_OR_THOUGHT = re.compile(rf'(?P<object>\{{\s*")|(?P<end>{CLOSING})|{OPENING}', re.I)
 _THOUGHT_BEGINS = re.compile(rf"\s*{OPENING}", re.I)
 _THOUGHT_ENDS = re.compile(CLOSING, re.I)
-_MOST_CHARS_PARSED = 8_000_000
+_MAX_CHARS_PARSED = 8_000_000
 """Up to this sum of their lengths, all states of a reply are parsed; beyond, only each that is an eighth longer."""
 _LONG_LINE = 20_000
 """Beyond so many characters a line of code is not looked at again with each piece, but when it ends."""
@@ -60,7 +60,7 @@ class FieldStream:
             return []
         self._more.append(delta.encode("utf-8", "replace").decode())  # the parser takes no half of a surrogate pair
         self._length += len(delta)
-        if self._parsed_chars > _MOST_CHARS_PARSED and self._length < self._next_length:
+        if self._parsed_chars > _MAX_CHARS_PARSED and self._length < self._next_length:
             return []
         self._text += "".join(self._more)
         self._more.clear()

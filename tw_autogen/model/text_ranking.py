@@ -32,7 +32,7 @@ _GRAM_CHARS = 3
 _GRAM_WEIGHT = 0.3
 _SHARED_GRAMS = 0.5
 _K1, _B = 1.5, 0.75
-_MOST_TIMES, _INSIDE = 3, 0.5
+_MAX_TIMES, _INSIDE = 3, 0.5
 
 Ranked = list[tuple[int, float]]
 """Positions in the texts with their scores, best first; what has nothing to do with the query is not in it."""
@@ -120,7 +120,7 @@ class LexicalRanker:
             amounts = []
             for fields, name in zip(found, joined, strict=True):
                 amount = sum(
-                    weight * min(field[feature], _MOST_TIMES) / (1 - _B + _B * field.total() / mean)
+                    weight * min(field[feature], _MAX_TIMES) / (1 - _B + _B * field.total() / mean)
                     for field, weight, mean in zip(fields, weights, means, strict=True)
                     if feature in field
                 )

@@ -46,7 +46,7 @@ _QUOTED_TAG = "</\0"
 _PYTHON_TAG = re.compile(r"<\|python_tag\|>(?![\"'])")
 _LAST_TOKEN = re.compile(r"<\|\w{1,30}\|>\Z")
 _LONGEST_TAG = 40
-_MOST_QUOTED = 100
+_MAX_QUOTED = 100
 """In how many objects and blocks tags are looked for."""
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -120,7 +120,7 @@ def _without_whole_thoughts(text: str) -> str:
     while found := _THOUGHT_CODE_OR_OBJECT.search(text, seen):
         seen = found.end()
         name = (found["thought"] or "").lower()
-        if not name and broken < _MOST_QUOTED:
+        if not name and broken < _MAX_QUOTED:
             seen = _end_of_quotation(text, found)
             kept += [text[at : found.start()], _with_marked_tags(text[found.start() : seen], always=not found["code"])]
             at, broken = seen, broken + (seen == found.end())

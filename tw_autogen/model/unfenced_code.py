@@ -15,8 +15,8 @@ _CODE_LINE = re.compile(
 _CLOSING = re.compile(r"^[ \t]*```[ \t]*$", re.MULTILINE)
 _PROSE_LINES = 6  # before unfenced code
 _INTRODUCING_LINES = 2
-_MOST_CUTS = 40
-_MOST_FENCES = 20
+_MAX_CUTS = 40
+_MAX_FENCES = 20
 _LONGEST_CHARS = 50_000
 
 
@@ -110,7 +110,7 @@ def extend_past_inner_fence(inner: str, rest: str) -> str:
     """
     if is_python(inner) or len(rest) > _LONGEST_CHARS:
         return ""
-    for closing in list(_CLOSING.finditer(rest))[:_MOST_FENCES]:
+    for closing in list(_CLOSING.finditer(rest))[:_MAX_FENCES]:
         code = f"{inner.rstrip()}\n```\n{rest[: closing.start()]}".rstrip()
         if is_python(code):
             return code
@@ -131,7 +131,7 @@ def _longest_prefix(lines: list[str]) -> list[str]:
     if lines[0].startswith("%%"):
         return lines
     end = len(lines)
-    for _ in range(_MOST_CUTS):
+    for _ in range(_MAX_CUTS):
         found = tree_or_line("\n".join(lines[:end]))
         if isinstance(found, ast.Module):
             return _trimmed(lines[:end], found.body)

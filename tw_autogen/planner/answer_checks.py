@@ -21,7 +21,7 @@ from tw_autogen.role import Turn
 Verify = Literal["off", "auto", "always"]
 _PROMPT = Path(__file__).with_name("verification.md").read_text(encoding="utf-8").strip()
 _CALLER = "Checks"
-_MOST_CHECKS = 3
+_MAX_CHECKS = 3
 _CODE_CHARS, _PRINTED_CHARS = 8000, 4000
 _ASKED = re.compile(
     r"\b(?:verif\w+|double[- ]check|cross[- ]check|überprüf\w*|nachrechne\w*|vérifi\w+|verific\w+)", re.I
@@ -195,7 +195,7 @@ def _read(text: str) -> list[str]:
         raise Unreadable("there is no ```python block: write one to three checks, each in a block of its own, or NONE")
     if missing := [code for code in found if "assert" not in code]:
         raise Unreadable(f"{len(missing)} of the blocks have no `assert`: each check ends with one")
-    return found[:_MOST_CHECKS]
+    return found[:_MAX_CHECKS]
 
 
 def check_runner(workers: Sequence[object], here: Round) -> tuple[CheckRunner, Post] | None:

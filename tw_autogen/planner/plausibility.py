@@ -36,7 +36,7 @@ _NO_ROWS = re.compile(
     rf"|(?<![\w.,])(?:0|no|zero) {_ROWS} (?:match|remain|(?:(?:is|are|was|were) )?(?:selected|found|left))",
     re.I,
 )
-_MOST_COLUMNS = 50
+_MAX_COLUMNS = 50
 _MANY = 3
 """Rows of a column that may not all be 0.0; counts may, such as those of missing values."""
 _COUNTS = re.compile(
@@ -80,7 +80,7 @@ def _columns(answer: str) -> list[list[str]]:
     rows = []
     for line in answer.splitlines():
         words = line.split()
-        last = itertools.islice(reversed(words), _MOST_COLUMNS)
+        last = itertools.islice(reversed(words), _MAX_COLUMNS)
         numbers = list(itertools.takewhile(_FIELD.fullmatch, last))
         if len(numbers) < len(words):  # without its label, or its index
             rows.append(numbers)

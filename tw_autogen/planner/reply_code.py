@@ -21,7 +21,7 @@ _TEXTS = ("code", "source", "content", "python", "text", "value", "body")
 _CODE_NAMES = ("code", "python", "pythoncode")
 _TALK = re.compile(r"^[ \t]{0,20}(?:From|User|Human|Assistant|Observation)\b", re.M)
 """Where a model goes on with the conversation by itself; code there is no part of its reply."""
-_MOST_OBJECTS, _LONGEST_CHARS = 20, 50_000
+_MAX_OBJECTS, _LONGEST_CHARS = 20, 50_000
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -86,7 +86,7 @@ def code_beside(text: str) -> str:
     try:
         if block := _BLOCK.search(text):
             return read_code(text[block.start() :]).code or ""
-        first, *others = [*islice(_objects(text), _MOST_OBJECTS), None]
+        first, *others = [*islice(_objects(text), _MAX_OBJECTS), None]
         if first is None:
             return ""
         behind = text[first[2] : others[0][1] if others and others[0] else len(text)]
@@ -125,7 +125,7 @@ def _is_data(code: str) -> bool:
 def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
     """Yield the well-formed objects in a reply, and where each begins and ends."""
     at, tries = text.find("{"), 0
-    while at >= 0 and tries < _MOST_OBJECTS and len(text) <= _LONGEST_CHARS:
+    while at >= 0 and tries < _MAX_OBJECTS and len(text) <= _LONGEST_CHARS:
         tries += 1
         try:
             value, end = _DECODER.raw_decode(text, at)

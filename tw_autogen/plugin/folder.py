@@ -10,11 +10,11 @@ from pathlib import Path
 from tw_autogen.errors import ConfigError, PluginSpecError
 from tw_autogen.plugin.decorated_functions import SUFFIX, holds_functions, read_functions
 from tw_autogen.plugin.spec import PluginSpec, read_spec
-from tw_autogen.trust_store import MOST_BYTES
+from tw_autogen.trust_store import MAX_BYTES
 
 YAMLS = (".yaml", ".yml")
 _SUFFIXES = (*YAMLS, SUFFIX)
-_MOST_FILES, _MOST_FOLDER_BYTES = 2000, 64 << 20
+_MAX_FILES, _MAX_FOLDER_BYTES = 2000, 64 << 20
 
 
 def is_name(wanted: str) -> bool:
@@ -177,9 +177,9 @@ def _files(folder: Path, unseen: Callable[[Path], bool] = lambda path: False) ->
     except OSError as error:
         words = f"it can't be listed ({error.strerror}); chmod u+rx, or name another folder (plugin.folder)"
         raise PluginSpecError(words, path=folder) from error
-    read_bytes = sum(size for size in sizes.values() if size <= MOST_BYTES)  # larger ones are not read
-    if len(sizes) > _MOST_FILES or read_bytes > _MOST_FOLDER_BYTES:
-        words = f"at most {_MOST_FILES} of {_MOST_FOLDER_BYTES >> 20} MB together are read as plugins"
+    read_bytes = sum(size for size in sizes.values() if size <= MAX_BYTES)  # larger ones are not read
+    if len(sizes) > _MAX_FILES or read_bytes > _MAX_FOLDER_BYTES:
+        words = f"at most {_MAX_FILES} of {_MAX_FOLDER_BYTES >> 20} MB together are read as plugins"
         raise PluginSpecError(f"{len(sizes)} YAML and Python files of {read_bytes} bytes; {words}", path=folder)
     return [folder / name for name in sorted(sizes)]
 

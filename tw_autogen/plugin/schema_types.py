@@ -16,7 +16,7 @@ _NAMES = {
     "array": "list",
     "object": "dict",
 }
-_MOST_CHOICES = 24
+_MAX_CHOICES = 24
 _DEPTH = 5
 _LONGEST_LITERAL = 300
 _SURE_WORK = 2000
@@ -58,7 +58,7 @@ class Schema:
             return _literal(choices)
         for key in ("anyOf", "oneOf"):
             if parts := _or_empty(plain.get(key), list):
-                few = len(parts) <= _MOST_CHOICES
+                few = len(parts) <= _MAX_CHOICES
                 return _union([self._at(part).type(depth - 1) for part in parts]) if few else "Any"
         kind = plain.get("type")
         if isinstance(kind, list) and kind:
@@ -124,7 +124,7 @@ class Schema:
 
     def _alternatives(self) -> list[Schema]:
         parts = (_or_empty(self.plain.get(key), list) for key in ("anyOf", "oneOf"))
-        return [self._at(one) for some in parts for one in some[:_MOST_CHOICES]]
+        return [self._at(one) for some in parts for one in some[:_MAX_CHOICES]]
 
     def _at(self, plain: Any) -> Schema:
         return Schema(plain, self._whole)
@@ -183,7 +183,7 @@ def _literal(choices: list[Any]) -> str:
     if any(not isinstance(choice, str | int | bool | None) for choice in choices):
         return "Any"
     if (
-        len(choices) > _MOST_CHOICES
+        len(choices) > _MAX_CHOICES
         or sum(len(choice) for choice in choices if isinstance(choice, str)) > _LONGEST_LITERAL
     ):
         return _union(sorted({type(choice).__name__.replace("NoneType", "None") for choice in choices}))

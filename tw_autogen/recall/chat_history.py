@@ -23,10 +23,10 @@ _Content = str | list[dict[str, Any]]
 _FAILURE_CHARS, _CUT_CHARS = 240, 600
 _REPLACED = "(What replaced it ran; this is a part of the report.)"
 _SEEN_AGAIN = "(It was looked at again further down; this is a part of it.)"
-_MOST_REFUSALS = 3
+_MAX_REFUSALS = 3
 _GROWN_CHARS, _GROWN_SHARE = 400, 0.05
 """What a prompt must have grown by until its tokens are compared with those before."""
-_LEAST_OF_BEFORE, _MOST_OF_GROWTH = 0.75, 0.1
+_MIN_OF_BEFORE, _MAX_OF_GROWTH = 0.75, 0.1
 """A server that counts only what it had not cached reports much less; one that cuts, about as much as before."""
 _STALLS, _CUT_MARGIN = 2, 0.9
 _REFUSED = re.compile(rf"{REFUSED} \((?:400|422)\)")
@@ -55,7 +55,7 @@ class ChatHistory:
         self._begun: dict[str, int] = {}
         self._postponed_to = 0
         self._refusals = 0
-        self.most_tokens = 0
+        self.max_tokens = 0
         """The most tokens that a prompt may have, after the server has refused or cut longer ones; 0: none was."""
         self._estimate = TokenEstimate()
         self._counted = (0, 0)
@@ -92,8 +92,8 @@ class ChatHistory:
         grown = chars - before_chars
         if prompt_tokens and not 0 <= grown <= max(_GROWN_CHARS, before_chars * _GROWN_SHARE):
             least, most = (
-                before_tokens * _LEAST_OF_BEFORE,
-                before_tokens + self._estimate.tokens(grown) * _MOST_OF_GROWTH,
+                before_tokens * _MIN_OF_BEFORE,
+                before_tokens + self._estimate.tokens(grown) * _MAX_OF_GROWTH,
             )
             plain = all(
                 isinstance(message["content"], str) for message in self.messages
@@ -103,9 +103,9 @@ class ChatHistory:
         if not self._stalls:
             self._estimate.track_prompt_tokens(chars, prompt_tokens)
         limit = round(prompt_tokens * _CUT_MARGIN)
-        if self._stalls < _STALLS or 0 < self.most_tokens <= limit:
+        if self._stalls < _STALLS or 0 < self.max_tokens <= limit:
             return 0
-        self.most_tokens = limit
+        self.max_tokens = limit
         return prompt_tokens
 
     def end_examples(self, words: str) -> None:
@@ -219,11 +219,11 @@ class ChatHistory:
         self.results.forget()
         return before - TokenEstimate.count_chars(self.messages)
 
-    def cut_longest(self, least_chars: int) -> bool:
+    def cut_longest(self, min_chars: int) -> bool:
         """Cut the longest message of the user, other than examples, to half of its length.
 
         Args:
-            least_chars: Messages shorter than this stay.
+            min_chars: Messages shorter than this stay.
 
         Returns:
             True if there was one to cut.
@@ -231,7 +231,7 @@ class ChatHistory:
         mine = [message for message in self.messages[self._static :] if message["role"] == "user"]
         lengths = [(sum(len(part.get("text", "")) for part in _parts(one["content"])), one) for one in mine]
         chars, longest = max(lengths, key=lambda length: length[0], default=(0, {}))
-        if chars < least_chars:
+        if chars < min_chars:
             return False
         parts = _parts(longest["content"])
         longest["content"] = _joined([_with_text(part, _halved) for part in parts])
@@ -254,7 +254,7 @@ class ChatHistory:
         if not _is_refusal(str(error)) or last["role"] != "user":
             return False
         self._refusals += 1
-        if self._refusals >= _MOST_REFUSALS:
+        if self._refusals >= _MAX_REFUSALS:
             self._notes = ""
         front = self._front if len(self.messages) - 1 == self._static else ""
         last["content"] = _joined(front, _WITHDRAWN)

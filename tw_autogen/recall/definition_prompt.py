@@ -33,7 +33,7 @@ _HINTS = re.compile(
 )
 """Words with which people define something for later, or take it back; a hint too many costs the section once."""
 _WORD = re.compile(r"\w+")
-_LEAST_SHARE = 0.5
+_MIN_SHARE = 0.5
 _FIELDS = ("do", "name", "sentence", "kind", "variable")
 
 
@@ -156,7 +156,7 @@ class DefinitionPrompt:
         """Refuse a definition in words that are not the User's, such as an instruction found in a file."""
         words = _WORD.findall(change.get("sentence", "").casefold())
         known = sum(word in self.said for word in words)
-        if words and known < len(words) * _LEAST_SHARE:
+        if words and known < len(words) * _MIN_SHARE:
             raise ValueError(f"the `sentence` of {change.get('name')!r} is not in the User's words: quote them")
 
 

@@ -30,10 +30,10 @@ _FORMAT = 1
 _TOO_MUCH = "with it the index would exceed 200 MB, where each passage counts 300 bytes on top; index fewer at once"
 _HEADING = re.compile(r"#{1,6}\s+(\S.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_MOST_BYTES = 20_000_000
-_MOST_TOGETHER, _PASSAGE_BYTES, _FILE_BYTES = 200_000_000, 300, 200
+_MAX_BYTES = 20_000_000
+_MAX_TOGETHER, _PASSAGE_BYTES, _FILE_BYTES = 200_000_000, 300, 200
 """What the documents of one index take in its file together, and what a passage and a document count on top."""
-_MOST_INDEX_BYTES, _MOST_HELD_BYTES = 500_000_000, 1 << 30
+_MAX_INDEX_BYTES, _MAX_HELD_BYTES = 500_000_000, 1 << 30
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class DocumentIndex:
         files: dict[str, str] = {}
         passages: list[Passage] = []
         skipped: list[str] = []
-        left = _MOST_TOGETHER
+        left = _MAX_TOGETHER
         with _held(named) as opened:  # code may be able to write there, and to exchange folders for links
             reader = _TextReader(opened)
             every = opened.walk(enter=lambda name: hidden or name[0] != ".", but_sessions=True)
@@ -130,7 +130,7 @@ class DocumentIndex:
                     or not any(fnmatch(last, glob) for glob in globs)
                 ):
                     continue
-                text = reader.read(name, most_bytes=left)
+                text = reader.read(name, max_bytes=left)
                 if isinstance(text, Exception):
                     skipped.append(f"{name}: {text}")
                     continue
@@ -162,10 +162,10 @@ class DocumentIndex:
         try:
             own = named_folder(file.parent)  # before it is read: code may exchange folders meanwhile
             with over_no_link():
-                content = read_regular(own / file.name, limit_bytes=_MOST_INDEX_BYTES)
+                content = read_regular(own / file.name, limit_bytes=_MAX_INDEX_BYTES)
             if file != path and file.is_symlink():
                 raise ConfigError(f"{file} is a link to {file.resolve()}; if you know it, name that file itself")
-            plain = bounded_json.loads(content, most_bytes=_MOST_HELD_BYTES)
+            plain = bounded_json.loads(content, max_bytes=_MAX_HELD_BYTES)
             if plain["format"] != _FORMAT:
                 raise ValueError(f"format {plain['format']}, and this version reads {_FORMAT}")
             found = tuple(map(_passage, plain["passages"]))
@@ -242,12 +242,12 @@ class DocumentIndex:
         """Name the documents that have changed or gone since the index was made; none of one that is not compared."""
         if not self.is_compared:
             return []
-        changed, left = list[str](), _MOST_TOGETHER  # of what was indexed, no more was read
+        changed, left = list[str](), _MAX_TOGETHER  # of what was indexed, no more was read
         try:
             with SafeFolder(self.folder) as opened:
                 reader = _TextReader(opened)
                 for name, known in self.files.items():
-                    text = reader.read(name, most_bytes=left)
+                    text = reader.read(name, max_bytes=left)
                     if isinstance(text, Exception) or _hash(text) != known:
                         changed.append(name)
                     left -= 0 if isinstance(text, Exception) else len(text)
@@ -316,22 +316,22 @@ class _TextReader:
 
     def __init__(self, opened: SafeFolder) -> None:
         self._opened = opened
-        self._left = _MOST_TOGETHER
+        self._left = _MAX_TOGETHER
 
-    def read(self, name: str, *, most_bytes: int) -> str | Exception:
+    def read(self, name: str, *, max_bytes: int) -> str | Exception:
         """Return a text, or why it can't be read.
 
         Args:
             name: Of the file.
-            most_bytes: How large it may be, where that is less than any document may be.
+            max_bytes: How large it may be, where that is less than any document may be.
         """
         try:
             info = self._opened.info(name)
             if stat.S_ISLNK(info.st_mode):
                 return ValueError("a link; links are not followed")
-            if min(most_bytes, self._left) < info.st_size <= _MOST_BYTES:
+            if min(max_bytes, self._left) < info.st_size <= _MAX_BYTES:
                 return ValueError(_TOO_MUCH)
-            content = self._opened.read_file(name, limit_bytes=_MOST_BYTES)
+            content = self._opened.read_file(name, limit_bytes=_MAX_BYTES)
             return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig").read()
         except UnicodeDecodeError:
             self._left -= len(content)
@@ -370,12 +370,12 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _cut_within(most_bytes: int, file: str, text: str, passage_chars: int) -> tuple[list[Passage], int]:
+def _cut_within(max_bytes: int, file: str, text: str, passage_chars: int) -> tuple[list[Passage], int]:
     """Cut a document into passages, until they take more than so many bytes; return them, and what they take."""
     passages, size = list[Passage](), _FILE_BYTES + 4 * len(file)
     for one in _cut(file, text, passage_chars):
         size += _PASSAGE_BYTES + len(_line(one).encode("utf-8", "surrogatepass"))
-        if size > most_bytes:
+        if size > max_bytes:
             break
         passages.append(one)
     return passages, size
@@ -425,14 +425,14 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
             yield number, plain.rstrip() if plain[-1:].isspace() else words
 
 
-def _paragraphs(lines: Sequence[str], headings: Container[int], most_chars: int) -> Iterator[list[tuple[int, str]]]:
+def _paragraphs(lines: Sequence[str], headings: Container[int], max_chars: int) -> Iterator[list[tuple[int, str]]]:
     """Yield paragraphs as numbered lines, with the blank ones behind them; a heading begins one, a long one is cut."""
     block: list[tuple[int, str]] = []
     chars = 0
     for number, whole in enumerate(lines, 1):
-        for line in _pieces(whole, most_chars):
+        for line in _pieces(whole, max_chars):
             begins = bool(line.strip()) and bool(block) and not block[-1][1].strip()
-            if block and (begins or number in headings or chars + len(line) > most_chars):
+            if block and (begins or number in headings or chars + len(line) > max_chars):
                 yield block
                 block, chars = [], 0
             if line.strip() or block:
@@ -442,11 +442,11 @@ def _paragraphs(lines: Sequence[str], headings: Container[int], most_chars: int)
         yield block
 
 
-def _pieces(line: str, most_chars: int) -> Iterator[str]:
+def _pieces(line: str, max_chars: int) -> Iterator[str]:
     """Cut a line behind a blank; within a word only if that is longer by itself."""
     begin = 0
-    while len(line) - begin > most_chars:
-        end = line.rfind(" ", begin, begin + most_chars) + 1 or begin + most_chars
+    while len(line) - begin > max_chars:
+        end = line.rfind(" ", begin, begin + max_chars) + 1 or begin + max_chars
         yield line[begin:end]
         begin = end
     yield line[begin:]

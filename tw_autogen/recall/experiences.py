@@ -22,9 +22,9 @@ _KEYS = (
     *("exp_id", "experience_text", "outcome", "request", "plan", "code", "went_wrong"),
     *("raw_experience_path", "embedding_model", "embedding"),  # TaskWeaver's, which are not needed here
 )
-_LONGEST_CHARS, _LEAST_CHARS = 4000, 300
-_MOST_FILES = 2000
-_MOST_BYTES = 5_000_000
+_LONGEST_CHARS, _MIN_CHARS = 4000, 300
+_MAX_FILES = 2000
+_MAX_BYTES = 5_000_000
 """Of all lessons of a folder: to read so many takes seconds."""
 
 
@@ -86,10 +86,10 @@ def read_experiences(folder: Path) -> tuple[Experience, ...]:
         raise ConfigError(f"{folder}: there is no such folder of experiences; make it, or take the setting out")
     named = [(match["id"], path) for path in sorted(folder.iterdir()) if (match := _FILE.fullmatch(path.name))]
     found = [(name, path, size) for name, path in named if (size := path.lstat().st_size)]
-    if len(found) > _MOST_FILES:
-        raise ConfigError(f"{folder}: {len(found)} experiences, and at most {_MOST_FILES} are read; keep the best")
-    if (held := sum(size for *_, size in found)) > _MOST_BYTES:
-        most = f"{_MOST_BYTES / 1e6:g} MB"
+    if len(found) > _MAX_FILES:
+        raise ConfigError(f"{folder}: {len(found)} experiences, and at most {_MAX_FILES} are read; keep the best")
+    if (held := sum(size for *_, size in found)) > _MAX_BYTES:
+        most = f"{_MAX_BYTES / 1e6:g} MB"
         raise ConfigError(f"{folder}: {held / 1e6:.1f} MB of experiences, and at most {most} are read; keep the best")
     with over_no_link():
         return tuple(_read(path, name) for name, path, _ in found)
@@ -163,12 +163,12 @@ def collect_experience(rounds: Sequence[Round]) -> Experience:
 
 def _requests(rounds: Sequence[Round]) -> str:
     """Return the user's words in all rounds, each with the question that it answers, if the round before asked one."""
-    most = max(_LEAST_CHARS, _LONGEST_CHARS // len(rounds))  # a long one must not crowd out the others
+    most = max(_MIN_CHARS, _LONGEST_CHARS // len(rounds))  # a long one must not crowd out the others
     said: list[str] = []
     question = ""
     for one in rounds:
         words = shortened(one.user_query.strip(), most)
-        said.append(f"(asked: {shortened(question, _LEAST_CHARS)})\nanswered: {words}" if question else words)
+        said.append(f"(asked: {shortened(question, _MIN_CHARS)})\nanswered: {words}" if question else words)
         last = one.posts[-1] if one.posts else None
         question = " ".join(last.message.split()) if last is not None and last.is_question else ""
     return _short("\n".join(said))

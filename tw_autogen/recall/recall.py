@@ -19,9 +19,9 @@ from tw_autogen.recall.experiences import Experience, read_experiences, select_e
 from tw_autogen.recall.settings import RecallSettings
 
 _ROUNDS_APART = 3  # between a summary that has failed and the next attempt
-_MOST_SHRINKS = 6
+_MAX_SHRINKS = 6
 _LESS = 0.7  # of a prompt that was refused as too long
-_LEAST_CUT_CHARS = 800
+_MIN_CUT_CHARS = 800
 _CUT_CHARS = 2000
 _CUT = "(long messages were cut, as the model refused the prompt as too long)"
 _WANTED = "summary: write the summary, in plain text"
@@ -34,7 +34,7 @@ _REFUSAL = re.compile(
 T = TypeVar("T")
 LESSONS = "# Lessons from earlier work (they may fit or not)"
 _SUMMARY_PROMPT = Template(Path(__file__).with_name("summary.md").read_text(encoding="utf-8").strip())
-_LEAST_SHARE = 0.2  # what would save less than this of the budget is not worth a call
+_MIN_SHARE = 0.2  # what would save less than this of the budget is not worth a call
 _WORDS_SHARE = 8  # words of a summary: the budget in tokens through this
 _SUMMARY_HEAD = "# What was said before, in short\n"
 
@@ -143,10 +143,10 @@ class Recall:
         if history.is_postponed and not now:
             return False
         before = history.tokens
-        limit = min((one for one in (self.settings.compress_tokens, history.most_tokens) if one > 0), default=0)
+        limit = min((one for one in (self.settings.compress_tokens, history.max_tokens) if one > 0), default=0)
         if limit and before > limit and not now:
             prunable = history.prunable_tokens
-            if before - prunable <= limit and prunable >= limit * _LEAST_SHARE:
+            if before - prunable <= limit and prunable >= limit * _MIN_SHARE:
                 pruned = history.prune()
                 emit(HistoryCompacted(role, before, history.tokens, pruned_chars=pruned))
                 return False
@@ -199,7 +199,7 @@ class Recall:
             PromptTooLong: nothing is left that could be shortened.
             ModelError: as `ask`.
         """
-        for _ in range(_MOST_SHRINKS):
+        for _ in range(_MAX_SHRINKS):
             try:
                 return ask()
             except ModelError as error:
@@ -212,17 +212,17 @@ class Recall:
         self, history: ChatHistory, model: ChatModel, role: str, emit: Callable[[Event], None], request: ModelRequest
     ) -> bool:
         before = history.tokens
-        history.most_tokens = min(filter(None, (history.most_tokens, round(before * _LESS))))
+        history.max_tokens = min(filter(None, (history.max_tokens, round(before * _LESS))))
         if pruned := history.prune():
             emit(HistoryCompacted(role, before, history.tokens, pruned_chars=pruned))
             return True
         try:
-            summary = compress(history, model, tokens=history.most_tokens, keep_rounds=0, request=request)
+            summary = compress(history, model, tokens=history.max_tokens, keep_rounds=0, request=request)
         except ModelError as error:
             if not (is_too_long(error) or isinstance(error, ModelUnreadable) or REFUSED in str(error)):
                 raise  # cancelled, busy or away: a summary can be made later, and what is dropped is gone
             summary = _keep_newest(history)
-        if not summary and history.cut_longest(_LEAST_CUT_CHARS):
+        if not summary and history.cut_longest(_MIN_CUT_CHARS):
             summary = _CUT
         if summary:
             emit(HistoryCompacted(role, before, history.tokens, summary))
@@ -284,7 +284,7 @@ def compress(
     if not tokens or history.tokens <= tokens:
         return ""
     old = history.older_messages(keep_rounds)
-    if history.estimate_tokens(old) < tokens * _LEAST_SHARE:
+    if history.estimate_tokens(old) < tokens * _MIN_SHARE:
         return ""
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": _SUMMARY_PROMPT.substitute(words=max(60, tokens // _WORDS_SHARE))},

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-_MOST_HELD = 32
+_MAX_HELD = 32
 """How many levels of a tree are held open at once; deeper ones are left by `..`, which is verified."""
 
 
@@ -119,7 +119,7 @@ class Descent:
                 raise OSError(errno.ESTALE, "it was moved while it was looked at", name)
             self._entered.add(found)
         above = identity(self.at)
-        if isinstance(self.at, int) and len(self._above) >= _MOST_HELD:
+        if isinstance(self.at, int) and len(self._above) >= _MAX_HELD:
             close(self.at)
             self._above.append((None, above))
         else:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 _SHARED = {".config", ".cache", ".local", "share", "state"}
 """Hidden folders in which programs that have nothing to do with one another keep what is theirs."""
 
@@ -56,8 +56,8 @@ def walk_links(path: Path | str) -> Walk:
                 target = ""
             if target:
                 links.append(step)
-                if len(links) > _MOST_LINKS:
-                    why = f"it leads over more than {_MOST_LINKS} links, or in a circle, at {step}"
+                if len(links) > _MAX_LINKS:
+                    why = f"it leads over more than {_MAX_LINKS} links, or in a circle, at {step}"
                     raise OSError(errno.ELOOP, why, os.fspath(path))
                 here = drive + os.sep if os.path.isabs(target) else here
                 left = [*target.split(os.sep), *left]

@@ -51,7 +51,7 @@ _SUFFIXES = (".pth", ".code-workspace", ".desktop", ".csproj", ".fsproj", ".vbpr
 _OF_ENVIRONMENTS = frozenset({"pyvenv.cfg", "conda-meta"})
 _OF_REPOSITORIES = frozenset({"HEAD", "objects", "refs"})
 _PACKAGES = frozenset({"bin", "lib", "lib64", "scripts", "include", "share", "etc", *_OF_ENVIRONMENTS})
-_MOST_ENTRIES = 200_000
+_MAX_ENTRIES = 200_000
 
 
 def is_protected(name: str) -> bool:
@@ -113,7 +113,7 @@ def protected_below(
         OverflowError: there are more than 200 000 files and folders.
         PermissionError: EPERM, the folder is not the one that is known; EACCES, it, or one below, can't be listed.
     """
-    left = _MOST_ENTRIES
+    left = _MAX_ENTRIES
     try:
         at = open_folder(None, folder, listed=True)
     except OSError as error:
@@ -165,7 +165,7 @@ def _entries(at: At, most: int, folder: str) -> list[os.DirEntry[str]]:
     with os.scandir(at) as found:
         entries = list(itertools.islice(found, most + 1))
     if len(entries) > most:
-        raise OverflowError(f"{folder}: more than {_MOST_ENTRIES} files and folders")
+        raise OverflowError(f"{folder}: more than {_MAX_ENTRIES} files and folders")
     return entries
 
 

@@ -21,7 +21,7 @@ if sys.platform != "win32":
 
 PREFIX = "tw-"
 _RECORD = "tw-made-"
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _NAME = re.compile(r"tw-(?:[a-z]{1,20}-)?[a-z0-9_]{8}")
 """What `mkdtemp` makes of our prefixes; a checkout beside them is hardly called so."""
 _MAKING = threading.Lock()
@@ -135,7 +135,7 @@ def _clean_up_after(file: int, path: str) -> None:
         return
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     stays = False
-    for line in os.read(file, _MOST_BYTES).decode("utf-8", "replace").splitlines():
+    for line in os.read(file, _MAX_BYTES).decode("utf-8", "replace").splitlines():
         with contextlib.suppress(ValueError, OSError, RecursionError):  # cut off, not ours, or removed by its maker
             name, device, number = json.loads(line)
             if not isinstance(name, str) or not _NAME.fullmatch(name):

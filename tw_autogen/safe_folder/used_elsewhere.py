@@ -18,9 +18,9 @@ from tw_autogen.safe_folder.protected_names import (
 from tw_autogen.unlisted_folders import check_unlisted
 
 _Identity = tuple[int, int]
-_MOST_ENTRIES = 1_000_000
+_MAX_ENTRIES = 1_000_000
 """Beyond that code could make new ones as fast as they are looked at."""
-_MOST_NAMED_CHARS = 64 << 20
+_MAX_NAMED_CHARS = 64 << 20
 """In the paths of all that is found, which are held in memory."""
 
 
@@ -100,7 +100,7 @@ def used_elsewhere(
         if known is not None and identity(at) != known:
             raise folder_replaced_error(folder)
         chain: list[tuple[str, _Identity]] = []
-        left, room = _MOST_ENTRIES, _MOST_NAMED_CHARS
+        left, room = _MAX_ENTRIES, _MAX_NAMED_CHARS
         more = True
         while more:
             prefix = way.prefix

@@ -16,7 +16,7 @@ from tw_autogen.scenario.evidence import RoundEvidence
 
 LARGEST_FILE_BYTES = 16 << 20
 """Of a file that a check reads."""
-_MOST_ENTRIES = 20_000
+_MAX_ENTRIES = 20_000
 _SHOWN_CHARS = 200
 _LISTED_CHARS = 4000
 
@@ -77,7 +77,7 @@ def listing(folder: Path) -> str:
     """
     names = []
     with SafeFolder(folder) as opened:
-        for one in itertools.islice(opened.walk(), _MOST_ENTRIES):
+        for one in itertools.islice(opened.walk(), _MAX_ENTRIES):
             if one.is_file and len(one.name) <= _SHOWN_CHARS:
                 large = one.info.st_size > LARGEST_FILE_BYTES
                 names.append(f"{one.name} (larger than {LARGEST_FILE_BYTES >> 20} MB: not read)" if large else one.name)

@@ -27,7 +27,7 @@ from tw_autogen.session_layout import LONGEST_NAME_BYTES
 from tw_autogen.trusted_files import loads_code_of
 
 _Stamp = tuple[int, ...]
-_MOST_OF_A_NAME = 1000
+_MAX_OF_A_NAME = 1000
 _MODULES = (".py", ".pyc", ".pyd", ".so")
 
 
@@ -314,12 +314,12 @@ def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Cop
                 given.seek(0)
             if len(parts) > 1:
                 target.make_folder("/".join(parts[:-1]), parents=True)
-            for number in range(1, _MOST_OF_A_NAME):
+            for number in range(1, _MAX_OF_A_NAME):
                 chosen = "/".join([*parts[:-1], _numbered(parts[-1], number)])
                 with contextlib.suppress(FileExistsError):
                     _copy(given, target, chosen, left)
                     return Saved(source, target.path / chosen)
-            raise FileExistsError(errno.EEXIST, f"{_MOST_OF_A_NAME - 1} files have this name already", name)
+            raise FileExistsError(errno.EEXIST, f"{_MAX_OF_A_NAME - 1} files have this name already", name)
     except OSError as error:
         return Saved(source, None, f"{name}: {error.strerror or error}")
 

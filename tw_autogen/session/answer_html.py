@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from tw_autogen.conversation import AttachmentType, Plan, Post, Round, Status
 from tw_autogen.escaped_text import (
-    MOST_MARKDOWN_CHARS,
+    MAX_MARKDOWN_CHARS,
     NO_FORMULAS,
     first_of,
     is_quickly_rendered,
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 else:
     markdown_it = LazyModule("markdown_it")  # takes 50 ms, and only notebooks and pages need it
 
-_MOST_CHARS, _FILES_CHARS = 50_000, 20_000
+_MAX_CHARS, _FILES_CHARS = 50_000, 20_000
 """Of a cell or an output; what is longer is cut, with a note."""
-_MOST_SOURCES, _MOST_MISSING = 500, 10
+_MAX_SOURCES, _MAX_MISSING = 500, 10
 _MARKS = {Status.done: "✓", Status.current: "▸", Status.pending: "○"}
 _PRE = (
     "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;margin:0.3em 0 0.6em 0;padding:0.4em 0.8em;"
@@ -55,9 +55,9 @@ def markdown_html(text: str, pictures: Mapping[str, str]) -> str:
         >>> markdown_html("**3** <b>x</b> ![chart](http://x/a.png)", {})
         '<p><strong>3</strong> &lt;b&gt;x&lt;/b&gt; chart</p>\n'
     """
-    if not is_quickly_rendered(text[:MOST_MARKDOWN_CHARS]):
+    if not is_quickly_rendered(text[:MAX_MARKDOWN_CHARS]):
         return output_html(text)
-    return str(_renderer().render(without_middle(text, MOST_MARKDOWN_CHARS, tail_percent=0), {"pictures": pictures}))
+    return str(_renderer().render(without_middle(text, MAX_MARKDOWN_CHARS, tail_percent=0), {"pictures": pictures}))
 
 
 def plan_html(plan: Plan) -> str:
@@ -68,7 +68,7 @@ def plan_html(plan: Plan) -> str:
 
 def output_html(text: str) -> str:
     """Return text as it stands, hidden characters as escapes; what exceeds 50 000 characters is cut."""
-    return f'<pre style="{_PRE}">{_escaped(without_middle(text, _MOST_CHARS, tail_percent=0))}</pre>'
+    return f'<pre style="{_PRE}">{_escaped(without_middle(text, _MAX_CHARS, tail_percent=0))}</pre>'
 
 
 def note_html(text: str) -> str:
@@ -98,9 +98,9 @@ def sources_html(sources: Sequence[NumberSource]) -> str:
     head = f"Sources of {len(sources)} number{'s' * (len(sources) != 1)}"
     for kind, words in ("not found", "not found in any output"), ("possible", "only possibly computed"):
         if numbers := [source.number for source in sources if source.kind == kind]:
-            shown = ", ".join(numbers[:_MOST_MISSING]) + (", …" if len(numbers) > _MOST_MISSING else "")
+            shown = ", ".join(numbers[:_MAX_MISSING]) + (", …" if len(numbers) > _MAX_MISSING else "")
             head += f"; {words}: {shown}"
-    items = "".join(f"<li>{_escaped(str(source))}</li>" for source in sources[:_MOST_SOURCES])
+    items = "".join(f"<li>{_escaped(str(source))}</li>" for source in sources[:_MAX_SOURCES])
     return folded_html(head, f"<ul>{items}</ul>")
 
 
@@ -147,7 +147,7 @@ def _code(here: Round) -> str:
         return ""
     body = ""
     for post in posts:
-        code = without_middle(post.content(AttachmentType.reply_content), _MOST_CHARS, tail_percent=0)
+        code = without_middle(post.content(AttachmentType.reply_content), _MAX_CHARS, tail_percent=0)
         body += f'<pre style="{_PRE}"><code>{_escaped(code)}</code></pre>'
         status = post.content(AttachmentType.execution_status)
         result = post.content(AttachmentType.execution_result) or post.content(AttachmentType.code_error)

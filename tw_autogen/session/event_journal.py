@@ -42,7 +42,7 @@ if sys.platform != "win32":
 
 _PURPOSE = "journal"
 LARGEST_BYTES = 256 << 20
-_MOST_HELD_BYTES = 1 << 30
+_MAX_HELD_BYTES = 1 << 30
 """What the events of a journal may take in memory, by estimate: anybody may have written it."""
 
 _FREE_BYTES: dict[type[Event], int] = {RoundOpened: 32 << 20, RoundClosed: 0, SessionOpened: 0, SessionClosed: 0}
@@ -50,7 +50,7 @@ _OTHERS_FREE_BYTES = 1 << 20
 """How many of `LARGEST_BYTES` an event leaves free, of those with a type of their own and of others: a round that opens
 leaves room for its end, and what happens in it leaves room for the lines that close round and session."""
 _FULL = (
-    f"it has nearly as much as is read again ({LARGEST_BYTES >> 20} MB, or {_MOST_HELD_BYTES >> 30} GB in memory). "
+    f"it has nearly as much as is read again ({LARGEST_BYTES >> 20} MB, or {_MAX_HELD_BYTES >> 30} GB in memory). "
     "Begin another session; in a chat /clear, in Python fork_session(…, words=False), begins one with these files and "
     "variables"
 )
@@ -143,7 +143,7 @@ class Journal(Closing):
             if self._file.closed or os.getpid() != self._process:
                 return
             try:
-                self._lines.most_bytes = LARGEST_BYTES - _FREE_BYTES.get(type(event), _OTHERS_FREE_BYTES)
+                self._lines.max_bytes = LARGEST_BYTES - _FREE_BYTES.get(type(event), _OTHERS_FREE_BYTES)
                 self._write_line(event)
                 if isinstance(event, RoundClosed):
                     os.fsync(self._file.fileno())
@@ -165,13 +165,13 @@ class _WholeLines:
         self._file = file
         self._seals = seals
         self.whole_bytes = self._held_bytes = 0
-        self.most_bytes = LARGEST_BYTES
-        """How large the file may become by the next line, and by memory the same part of `_MOST_HELD_BYTES`."""
+        self.max_bytes = LARGEST_BYTES
+        """How large the file may become by the next line, and by memory the same part of `_MAX_HELD_BYTES`."""
 
     @property
     def used_bytes(self) -> int:
         """How many of `LARGEST_BYTES` are used up, by the file's size or by the memory that its events take."""
-        return max(self.whole_bytes, self._held_bytes * LARGEST_BYTES // _MOST_HELD_BYTES)
+        return max(self.whole_bytes, self._held_bytes * LARGEST_BYTES // _MAX_HELD_BYTES)
 
     def count(self, line: bytes) -> int:
         """Count a line that the file has; return 1."""
@@ -182,8 +182,8 @@ class _WholeLines:
     def write(self, line: str, /) -> None:
         number, data = self._file.fileno(), line.encode("utf-8", "backslashreplace")
         whole_bytes = os.fstat(number).st_size
-        more = max(len(data), _held_bytes(data) * LARGEST_BYTES // _MOST_HELD_BYTES)
-        if max(self.used_bytes, whole_bytes) + more > self.most_bytes:
+        more = max(len(data), _held_bytes(data) * LARGEST_BYTES // _MAX_HELD_BYTES)
+        if max(self.used_bytes, whole_bytes) + more > self.max_bytes:
             raise OSError(errno.EFBIG, _FULL)
         try:
             left = memoryview(data)
@@ -221,10 +221,10 @@ def events_in(data: bytes) -> Iterator[Event]:
     held, last = 0, data.count(b"\n") + (not data.endswith(b"\n"))
     for number, line in enumerate(io.BytesIO(data), 1):
         held += _held_bytes(line)
-        if held > _MOST_HELD_BYTES:
+        if held > _MAX_HELD_BYTES:
             raise ValueError(f"line {number}: it and those before it would take more than 1 GB of memory")
         try:
-            event = event_from_dict(bounded_json.loads(line.decode("utf-8"), most_bytes=sys.maxsize))  # see above
+            event = event_from_dict(bounded_json.loads(line.decode("utf-8"), max_bytes=sys.maxsize))  # see above
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             if number == last:
                 return

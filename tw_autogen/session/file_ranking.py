@@ -17,7 +17,7 @@ _SPAN = re.compile(
     r"(?<!\d)((?:1[5-9]|20)\d\d)"
     r"(?:\s{0,3}(?:-|–|—|\bto\b|\band\b|\buntil\b|\bthrough\b)\s{0,3}((?:1[5-9]|20)?\d\d)(?![-\d]))?(?!\d)"
 )
-_MOST_YEARS = 300
+_MAX_YEARS = 300
 _YEAR_WEIGHT, _LONG_SPAN = 1.0, 10
 _ASKS_FOR_YEARS = re.compile(
     r"\b(?:years?|yearly|annual(?:ly)?|jahre?n?|années?|ans|años?|ann[oi]|anos?|год[аы]?|лет)\b|年", re.IGNORECASE
@@ -84,7 +84,7 @@ def years_of(text: str) -> list[int]:
     for match in _SPAN.finditer(text):
         first = int(match[1])
         last = int(match[2] if len(match[2]) == 4 else match[1][:2] + match[2]) if match[2] else first
-        found.update(range(first, last + 1) if first <= last <= first + _MOST_YEARS else {first, last})
+        found.update(range(first, last + 1) if first <= last <= first + _MAX_YEARS else {first, last})
     return sorted(found)
 
 

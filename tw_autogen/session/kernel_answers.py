@@ -9,9 +9,9 @@ from tw_autogen.session.file_ranking import FileTerms
 
 _SAID_CHARS, _LINES_CHARS, JOINS_CHARS = 1000, 25_000, 10_000
 """Of a kernel's answer: one text of it, all lines that it says of one file or folder, all about columns that join."""
-_MOST_NAMES, _MOST_FAMILIES, _MOST_SPANS, _ABOUT_CHARS = 2000, 1000, 50, 2000
+_MAX_NAMES, _MAX_FAMILIES, _MAX_SPANS, _ABOUT_CHARS = 2000, 1000, 50, 2000
 """Of a kernel's answer: columns of a file, and kinds of files of a folder; of these spans of years, and each text."""
-_LAST_YEAR, _MOST_FILES = 9999, 10**9
+_LAST_YEAR, _MAX_FILES = 9999, 10**9
 
 
 def read_description(said: Any, name: str) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def read_description(said: Any, name: str) -> dict[str, Any]:
     """
     texts = {key: _said(said, key) for key in ("headline", "problem", "size")}
     lines = {key: lines_of(said, key, _LINES_CHARS) for key in ("lines", "whole")}
-    columns = [_text_of(one, "columns") for one in list_of(said, "columns")[:_MOST_NAMES]]
+    columns = [_text_of(one, "columns") for one in list_of(said, "columns")[:_MAX_NAMES]]
     return {**texts, **lines, "columns": columns, "late": said.get("late") is True, "name": name}
 
 
@@ -37,12 +37,12 @@ def read_listing(said: Any) -> tuple[list[str], list[FileTerms], str]:
         said: What `FileDescriber.list_files` returns.
     """
     found = []
-    for one in list_of(said, "files")[:_MOST_FAMILIES]:
-        if not (isinstance(one, list | tuple) and len(one) == 3 and _is_number(one[1], _MOST_FILES)):
+    for one in list_of(said, "files")[:_MAX_FAMILIES]:
+        if not (isinstance(one, list | tuple) and len(one) == 3 and _is_number(one[1], _MAX_FILES)):
             raise ValueError("files are triples of a name, a number and what they are found by")
         name, count, about = one
         names, heads, values = (_said(about, key, chars=_ABOUT_CHARS) for key in ("names", "heads", "values"))
-        years = tuple(map(_years, list_of(about, "years")[:_MOST_SPANS]))
+        years = tuple(map(_years, list_of(about, "years")[:_MAX_SPANS]))
         found.append(FileTerms(_text_of(name, "files", chars=_LINES_CHARS), count, names, heads, values, years))
     return lines_of(said, "lines", _LINES_CHARS), found, _said(said, "problem")
 

@@ -25,9 +25,9 @@ from tw_autogen.session.working_copies import Copied, incomplete_copy_reason, st
 
 LARGE_BYTES = 50_000_000
 """A larger file is not copied where code can read it at its own place."""
-_MOST_NAMED = 20
+_MAX_NAMED = 20
 _NAME_CHARS = 200
-_MOST_LOOKS = 2000
+_MAX_LOOKS = 2000
 """How often a folder is looked into for where names of a text begin."""
 _WRITABLE = 0o666
 """A copy that code may replace, unlike that of a given file: the request may ask for a new one under this name."""
@@ -84,13 +84,13 @@ class MentionedFileCopier:
         looks = itertools.count()
 
         def exists(name: str) -> bool:
-            return next(looks) < _MOST_LOOKS and self._exists(name)
+            return next(looks) < _MAX_LOOKS and self._exists(name)
 
         def longer(name: str) -> str:
             names = (one for one in _longer_names(name, text) if "/" not in one or self._source(one) is not None)
             return next(filter(exists, names), name)
 
-        there = [name if exists(name) else longer(name) for name in file_names(text, exists)[:_MOST_NAMED]]
+        there = [name if exists(name) else longer(name) for name in file_names(text, exists)[:_MAX_NAMED]]
         known = {*given, *(path.name for path in given.values())}
         paths = {os.path.abspath(path) for path in given.values()}
         wanted = [name for name in there if name not in known]
@@ -234,7 +234,7 @@ class MentionedFileCopier:
             return ""
         there: list[str] = []
         with contextlib.suppress(OSError), SafeFolder.without_links(self._users) as users:
-            found = itertools.islice(users.walk(enter=lambda name: False), _MOST_LOOKS)
+            found = itertools.islice(users.walk(enter=lambda name: False), _MAX_LOOKS)
             there = [one.name for one in found if _is_data(one.name)]
         words, folded = [], {one.casefold(): one for one in there}
         for name in missing:
@@ -273,7 +273,7 @@ def _has(folder: Path, name: str) -> bool:
 
 def _longer_names(name: str, request: str) -> Iterator[str]:
     """Yield what may be names with blanks that end with a name in a request, the longest first."""
-    for found in itertools.islice(re.finditer(re.escape(name), request), _MOST_NAMED):
+    for found in itertools.islice(re.finditer(re.escape(name), request), _MAX_NAMED):
         words = request[max(0, found.start() - _NAME_CHARS) : found.start()].rpartition("\n")[2]
         starts = [0, *(at + 1 for at, word in enumerate(words) if word == " ")]
         yield from (f"{words[at:]}{name}".lstrip("@\"'`") for at in starts if words[at:].strip())

@@ -22,8 +22,8 @@ from tw_autogen.settings import FolderSetting
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE
 from tw_autogen.trust_store import (
     CODE_SUFFIXES,
+    MAX_SETTINGS_BYTES,
     MODEL_SUFFIXES,
-    MOST_SETTINGS_BYTES,
     PROGRAM_SUFFIXES,
     BytecodeCaches,
     code_files,
@@ -38,9 +38,9 @@ _OF_PROCESS = re.compile(r"/proc/(?:self|thread-self|\d+)(?:/task/\d+)?/(?:cwd|r
 _WITHOUT_ENVIRONMENT = re.compile(r"-[bBdhiOPqsSuvx]{0,9}[EI][A-Za-z]*")
 """Words by which Python passes over the variables that it gets."""
 _OF_NODE = frozenset(("node", "npm", "npx", "pnpm", "yarn", "bun", "bunx", "deno"))
-_MOST_ENTRIES = 10_000
+_MAX_ENTRIES = 10_000
 """Of a folder of code that are looked at for links."""
-_MOST_SHORT_OPTIONS = 4
+_MAX_SHORT_OPTIONS = 4
 """Letters of short options that stand in one word before a value: `-um` of `-umserver`."""
 
 
@@ -65,7 +65,7 @@ def _is_no_node_folder(path: str) -> bool:
 
 def links_below(place: Path) -> Iterator[Path]:
     """Yield the links in a folder of code, however deep, in order; so many at most as are looked at."""
-    return (Path(one) for one in itertools.islice(_entries_below(place), _MOST_ENTRIES) if one.is_symlink())
+    return (Path(one) for one in itertools.islice(_entries_below(place), _MAX_ENTRIES) if one.is_symlink())
 
 
 def _entries_below(place: Path) -> Iterator[os.DirEntry[str]]:
@@ -319,7 +319,7 @@ def _path_in(folder: Path) -> list[str]:
 def _made_with(settings: Path) -> Iterator[Path]:
     """Return the folder of the interpreter that a virtual environment was made with, as its `pyvenv.cfg` names it."""
     with contextlib.suppress(OSError):
-        for line in read_regular(settings, limit_bytes=MOST_SETTINGS_BYTES).decode(errors="replace").splitlines():
+        for line in read_regular(settings, limit_bytes=MAX_SETTINGS_BYTES).decode(errors="replace").splitlines():
             key, _, value = line.partition("=")
             if key.strip().lower() == "home":
                 yield Path(value.strip())
@@ -376,7 +376,7 @@ def _parts(word: str) -> Iterator[str]:
     for part in filter(None, _BETWEEN_PATHS.split(word)):
         yield part
         if part.startswith("-") and not part.startswith("--"):
-            yield from filter(None, (part[at:] for at in range(2, 2 + _MOST_SHORT_OPTIONS)))
+            yield from filter(None, (part[at:] for at in range(2, 2 + _MAX_SHORT_OPTIONS)))
 
 
 def _shell_words(text: str) -> list[str]:

@@ -47,7 +47,7 @@ _NOT_STARTED = "starts with the first cell"
 """What a session that opens says of its kernel."""
 _STOPPED = "Stopped "
 """How the error of a cell begins that the user or a limit has stopped."""
-_MOST_LOOKED_UP = 200
+_MAX_LOOKED_UP = 200
 """Answers of which the numbers are looked up in all that was printed before."""
 _NEEDS_PLUGINS = (
     'The code calls plugins of tw-autogen; to run it again, install them: `pip install "tw-autogen[data]"`.'
@@ -234,7 +234,7 @@ class _Notebook:
             answer = fence_printed_output(event.answer, self._rounds[-1].posts if self._rounds else ())
             self._say("## Answer\n\n", answer)
             self._looked_up += 1
-            looked_up = self._rounds and self._looked_up <= _MOST_LOOKED_UP
+            looked_up = self._rounds and self._looked_up <= _MAX_LOOKED_UP
             if sources := sources_html(
                 number_sources(event.answer, self._rounds, parsed=self._parsed) if looked_up else ()
             ):

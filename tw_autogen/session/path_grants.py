@@ -12,7 +12,7 @@ from tw_autogen.events import Event, HooksMade
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.safe_folder import protected_below
 
-_MOST_HOOKS = 500
+_MAX_HOOKS = 500
 """In one folder; no kernel starts where there are more."""
 
 
@@ -84,8 +84,8 @@ class Grants:
             try:
                 below = protected_below(folder, unlisted=unknown)
                 paths = (path for path, _ in below if not own or not path.startswith(f"{own}/"))
-                there = list(itertools.islice(paths, _MOST_HOOKS + 1))
-                if len(there) > _MOST_HOOKS:
+                there = list(itertools.islice(paths, _MAX_HOOKS + 1))
+                if len(there) > _MAX_HOOKS:
                     raise OverflowError
                 found.update(there)
             except (OverflowError, PermissionError):  # code has done that since it was granted

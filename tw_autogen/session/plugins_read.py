@@ -10,7 +10,7 @@ from tw_autogen.named_folders import step_out_of
 from tw_autogen.plugin import PluginSpec, read_folder
 
 PLUGIN_SUFFIXES = (".yaml", ".yml", ".py")
-_MOST_BYTES, _MOST_FOLDER_BYTES = 64_000, 256_000
+_MAX_BYTES, _MAX_FOLDER_BYTES = 64_000, 256_000
 """Of a file, and of all together: parsing 64 kB takes a second."""
 
 
@@ -27,7 +27,7 @@ class PluginsRead:
         self._inside = inside
         self.outside: list[Path] = []
         """Links out of `inside`, as far as `specs` has come."""
-        self._left_bytes = _MOST_FOLDER_BYTES
+        self._left_bytes = _MAX_FOLDER_BYTES
         self.left_out: list[Path] = []
         """The files that are too large, as far as `specs` has come."""
         self.files: list[Path] = []
@@ -58,7 +58,7 @@ class PluginsRead:
             size = path.stat().st_size
         except OSError:
             return False  # whoever reads it gets the error again
-        if size > min(self._left_bytes, _MOST_BYTES):
+        if size > min(self._left_bytes, _MAX_BYTES):
             self.left_out.append(path)
             return True
         self._left_bytes -= size

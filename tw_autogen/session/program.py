@@ -29,7 +29,7 @@ from tw_autogen.session.program_parameters import Parameter, ParameterFinder, Pl
 _FAILED_LINE = re.compile(r"^Traceback \(most recent call last\):\n  cell \d+, line (\d{1,9})$", re.MULTILINE)
 _RUNS_CELL = re.compile(r"%%(?:time|capture)\b")
 _RUNS_LINE = re.compile(r"([ \t]*)%time[ \t]+(?=[^-\s])")
-_MOST_MAGICS = 50
+_MAX_MAGICS = 50
 _ABOUT_CHARS = 200
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -300,7 +300,7 @@ def _without_magics(code: str) -> str:
     cell_magic = next((line for line in lines if line.strip()), "").startswith("%%")
     if cell_magic and not _RUNS_CELL.match(code.lstrip()):  # what stands below it may be no code
         return code
-    for _ in range(_MOST_MAGICS):
+    for _ in range(_MAX_MAGICS):
         try:
             parse(made := "\n".join(lines))
             return made

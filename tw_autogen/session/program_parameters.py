@@ -24,7 +24,7 @@ _QUERIES = re.compile(r"(query|eval)$")
 _WILD = re.compile(r"[*?\[{]")
 _JOINED = re.compile(r"(?:[fF][rR]?|[rR][fF])(?:'{3}|\"{3}|'|\")")
 _GLUED = re.compile(rb"^[\w\x80-\xff]|[\w\x80-\xff]$")
-_MOST_FILES = 1000
+_MAX_FILES = 1000
 """Names of given files that are looked for in the questions; the names of more would take long."""
 _NEAR_CHARS = 100
 _LOOKS = frozenset(("figsize", "dpi", "fontsize", "labelsize", "rotation", "linewidth", "lw", "markersize", "bins")) | {
@@ -111,7 +111,7 @@ class ParameterFinder:
         self._numbers: dict[float, tuple[str, str]] = {}
         for request in requests:
             words, question = request, " ".join(request.split())
-            for name in files[:_MOST_FILES]:
+            for name in files[:_MAX_FILES]:
                 words = words.replace(PurePath(name).name, " ")
             for match in _NUMBER.finditer(words):
                 value = float(match[1])

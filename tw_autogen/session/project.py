@@ -20,7 +20,7 @@ from tw_autogen.role import find_role, is_role_file
 from tw_autogen.session.role_configs import BUILT_IN, RoleWanted, known
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import PROJECT_FILE, Settings
-from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust
+from tw_autogen.settings_trust import MAX_EXAMPLE_BYTES, MAX_EXAMPLES, Trust
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
 from tw_autogen.trusted_files import compared_with
 
@@ -31,8 +31,8 @@ EXAMPLES = (
     "codeinterpreter_examples",
 )
 """Where TaskWeaver keeps, or kept, its examples."""
-_MOST_LISTED = 10_000
-_MOST_LOOKED_AT = 150
+_MAX_LISTED = 10_000
+_MAX_LOOKED_AT = 150
 """Of the names in an example folder; sorting and resolving more takes minutes."""
 _ROLE_ENDING = "role.yaml"
 ROLE_FOLDERS = ("roles", "ext_role")
@@ -194,10 +194,10 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
         except ConversationFormatError as error:
             left_out.append(str(error))
     for example in EXAMPLES:
-        if (brings_code or not step_out_of(folder, example)) and len(_names(folder / example)) > _MOST_LISTED:
-            left_out.append(f"{folder / example}: more than {_MOST_LISTED} files, of which none is used as an example")
+        if (brings_code or not step_out_of(folder, example)) and len(_names(folder / example)) > _MAX_LISTED:
+            left_out.append(f"{folder / example}: more than {_MAX_LISTED} files, of which none is used as an example")
     if not brings_code and (more := len(example_files(folder, inside=True)) - len(own_examples(folder))):
-        words = f"at most {MOST_EXAMPLES}, of {MOST_EXAMPLE_BYTES // 1000} kB together, count until it is trusted"
+        words = f"at most {MAX_EXAMPLES}, of {MAX_EXAMPLE_BYTES // 1000} kB together, count until it is trusted"
         left_out.append(f"{folder}: {more} examples: {words}")
     roles = role_folders(folder, settings.read("session", SessionSettings).role_folder) if brings_code else {}
     for name, of_role in list(roles.items()) if by_name else ():
@@ -332,24 +332,24 @@ def example_files(folder: Path, *, inside: bool = False) -> list[Path]:
 def _listed(place: Path) -> list[Path]:
     """Return the YAML files of an example folder by name; none if more lies there than is looked through."""
     names = _names(place)
-    return [place / name for name in sorted(names) if fnmatch(name, "*.y*ml")] if len(names) <= _MOST_LISTED else []
+    return [place / name for name in sorted(names) if fnmatch(name, "*.y*ml")] if len(names) <= _MAX_LISTED else []
 
 
 def _names(place: Path) -> list[str]:
     """Return the names in a folder, at most one more than are looked through; none if it can't be listed."""
     with suppress(OSError), os.scandir(place) as found:
-        return [one.name for one in islice(found, _MOST_LISTED + 1)]
+        return [one.name for one in islice(found, _MAX_LISTED + 1)]
     return []
 
 
 def own_examples(folder: Path) -> list[Path]:
     """Return the files in a project's example folders that lie in it, their links followed; not too many."""
     found: list[Path] = []
-    left = MOST_EXAMPLE_BYTES
-    for path in example_files(folder, inside=True)[:_MOST_LOOKED_AT]:  # a link may take milliseconds to follow
+    left = MAX_EXAMPLE_BYTES
+    for path in example_files(folder, inside=True)[:_MAX_LOOKED_AT]:  # a link may take milliseconds to follow
         inside = not step_out_of(folder, path)
         size = path.stat().st_size if inside and path.exists() else 0
-        if inside and len(found) < MOST_EXAMPLES and size <= left:
+        if inside and len(found) < MAX_EXAMPLES and size <= left:
             found.append(path)
             left -= size
     return found

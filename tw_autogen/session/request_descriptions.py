@@ -31,12 +31,12 @@ _FOLDED = 3
 """From so many files of one layout on one is described for all, where all do not fit."""
 _TREE_LINES = 40
 _TREE_SHARE = 0.4
-_MOST_CANDIDATES = 30
+_MAX_CANDIDATES = 30
 _TEXT_CHARS = 400
-_FIRST, _LEAST_SHARE, _CUT_CHARS = 2, 0.6, 800
+_FIRST, _MIN_SHARE, _CUT_CHARS = 2, 0.6, 800
 """Of so many most relevant files of a folder the whole description is shown, cut to this share of the room if it is
 long and there is room of so many characters; of others one line."""
-_RELATED, _LEAST_RELATED = 0.3, 6
+_RELATED, _MIN_RELATED = 0.3, 6
 """What part of the best file's score, or which place, others have for which room is left."""
 _BRIEF_SHARE, _BRIEF_CHARS, _BRIEF_COLUMN_CHARS, _BRIEF_TABLE_CHARS = 0.5, 300, 60, 120
 """What part of the room is for descriptions in a line, where not all whole ones fit; how long columns and call, one
@@ -184,7 +184,7 @@ class RequestDescriptions:
         content = mode == "content"
         began = time.monotonic()
         try:
-            found = kernel.list_files(path, layouts=content, most_lines=_TREE_LINES, seconds=_FOLDER_SECONDS)
+            found = kernel.list_files(path, layouts=content, max_lines=_TREE_LINES, seconds=_FOLDER_SECONDS)
             lines, files, problem = read_listing(found)
         except (TwAutogenError, ValueError):  # it says so again, when code is to run there; or code made that up
             return ""
@@ -218,9 +218,9 @@ class RequestDescriptions:
         if told:  # an earlier request was told what fits it: only what fits this one better
             best_told = max((score for at, score in scored if files[at].name in told), default=0.0)
             first = [files[at].name for at, score in scored if score > max(_FITS * scored[0][1], best_told)]
-            wanted = [name for name in first[:_MOST_CANDIDATES] if name not in told]
+            wanted = [name for name in first[:_MAX_CANDIDATES] if name not in told]
         else:
-            wanted = [*first, *(name for name in count if name not in first)][:_MOST_CANDIDATES]
+            wanted = [*first, *(name for name in count if name not in first)][:_MAX_CANDIDATES]
         pairs = [(os.path.join(folder, name), name) for name in wanted]
         described, joins = self._described(pairs, each=_FILE_SECONDS, together=seconds, listed=True)
         brought = {_body(name, one) for name, one in (*told.items(), *self.told.files.items())}
@@ -237,7 +237,7 @@ class RequestDescriptions:
         bodies = {name: _of_folder(os.path.join(folder, name), name, texts[name], count[name]) for name in texts}
         briefs = {one["name"]: _brief(one, folder, count[one["name"]]) for one in described if one["name"] in texts}
         near = [files[at].name for at, score in scored if score > _RELATED * scored[0][1]]
-        related = {*near, *list(texts)[:_LEAST_RELATED]}
+        related = {*near, *list(texts)[:_MIN_RELATED]}
         kept = _fitted_bodies(bodies, briefs, related, left)
         now = {name: texts[name] for name, body in kept.items() if body != briefs[name]}
         self.told = replace(self.told, folder={**told, **now})
@@ -454,7 +454,7 @@ def _fitted_bodies(
         if at < _FIRST and room >= _CUT_CHARS:  # a long one leaves room for the next ones
             rest = sum(len(bodies[one]) + 1 for one in order[at + 1 : _FIRST] if one in related)
             body = "\n".join(
-                kernel_face.Describer.fitted_lines(body.split("\n"), max(room - rest, int(room * _LEAST_SHARE)))
+                kernel_face.Describer.fitted_lines(body.split("\n"), max(room - rest, int(room * _MIN_SHARE)))
             )
         if at >= _FIRST or len(body) > room:
             body = min(body, briefs[name], key=len)

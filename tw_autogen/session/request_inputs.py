@@ -55,7 +55,7 @@ _SHOWN_CHARS = 200
 _LARGEST_COPY_BYTES = 1 << 30
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 _READ_ONLY = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
-_MOST_UNREAD = 3
+_MAX_UNREAD = 3
 """How many descriptions of earlier requests' files, and of the user's folder, the board has."""
 
 
@@ -588,7 +588,7 @@ class SessionInputs(Closing):
         if len(rounds) > 1 and any(post.send_from == runner.name for post in rounds[-2].posts):
             self._unread.clear()
             self._unread_folder.clear()
-        found = [*self._unread[-_MOST_UNREAD:], *self._unread_folder[-_MOST_UNREAD:]]
+        found = [*self._unread[-_MAX_UNREAD:], *self._unread_folder[-_MAX_UNREAD:]]
         self._unread += filter(None, [profile])
         self._unread_folder += filter(None, [self._folder_holds])
         return ["Earlier requests brought:", *found] if found else []

@@ -24,7 +24,7 @@ from tw_autogen.session.earlier_session import EarlierSession, is_made_by_user, 
 from tw_autogen.session.event_journal import LARGEST_BYTES, seal_lines, whole_lines
 from tw_autogen.session_layout import COPIES, FILES, JOURNAL
 
-_MOST_LEVELS = 100
+_MAX_LEVELS = 100
 _ID = re.compile(r"session-[0-9a-f]+")
 _COPIED = f'"event": "{FileCopied.__name__}"'.encode()
 """In a line of the journal: a copy of an answer's file, which the first session keeps."""
@@ -100,12 +100,12 @@ def _copy_files(source: SafeFolder, target: SafeFolder, limit_mb: int) -> None:
     limit_bytes = (limit_mb << 20) or sys.maxsize
     size = 0
     for entry in source.walk():  # no name is kept: code may have made a million, each of 16 000 characters
-        if entry.name.count("/") >= _MOST_LEVELS:
+        if entry.name.count("/") >= _MAX_LEVELS:
             raise _too_deep()
         size += entry.info.st_size if entry.is_file else 0
     if size > limit_bytes:
         raise OSError(errno.EFBIG, f"its files have {size >> 20} MB; at most {limit_mb} are copied (kernel.disk_mb)")
-    _copy_folder(source, target, left=limit_bytes, levels=_MOST_LEVELS)
+    _copy_folder(source, target, left=limit_bytes, levels=_MAX_LEVELS)
 
 
 def _copy_folder(source: SafeFolder, target: SafeFolder, *, left: int, levels: int) -> int:
@@ -145,4 +145,4 @@ def _copy_folder(source: SafeFolder, target: SafeFolder, *, left: int, levels: i
 
 
 def _too_deep() -> OSError:
-    return OSError(errno.ENAMETOOLONG, f"its folders are nested more than {_MOST_LEVELS} deep")
+    return OSError(errno.ENAMETOOLONG, f"its folders are nested more than {_MAX_LEVELS} deep")

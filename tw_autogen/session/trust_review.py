@@ -40,24 +40,24 @@ from tw_autogen.trusted_files import TrustedFiles, reading_once
 
 _OF_CODE = frozenset(("plugin.folder", "session.role_folder", "session.roles"))
 """Settings that name folders of plugins and roles: what appears there after it was looked for is not trusted."""
-_MOST_NAMES = 30
-_MOST_NAME_CHARS = 100
-_MOST_LISTED_CHARS = 1500
+_MAX_NAMES = 30
+_MAX_NAME_CHARS = 100
+_MAX_LISTED_CHARS = 1500
 """Of one name, and of all, in a line that lists them."""
-_MOST_BRIEF_CHARS = (600, 200, 60)
+_MAX_BRIEF_CHARS = (600, 200, 60)
 """Of the words about one thing, as many as leave room for the names of all."""
-_MOST_PROMPTS = 60
-_MOST_PROMPTS_CHARS = _MOST_PROMPTS * _MOST_NAME_CHARS
+_MAX_PROMPTS = 60
+_MAX_PROMPTS_CHARS = _MAX_PROMPTS * _MAX_NAME_CHARS
 """Of texts that become part of prompts, and of their names: none of those that count goes unnamed."""
-_MOST_WANTS = 40
-_MOST_EXAMPLES_NAMED = 30
-_MOST_WANT_CHARS = 600
-_MOST_CHARS = 3000
+_MAX_WANTS = 40
+_MAX_EXAMPLES_NAMED = 30
+_MAX_WANT_CHARS = 600
+_MAX_CHARS = 3000
 """What a person who is asked would still read: things, the characters of one, and of all."""
 _HERE = "runs with all that you may do, outside the sandbox"
 _STARTED = (*PROGRAMS, "embedding.folder")
 """What starts programs, or code of which no module is compared when it is loaded."""
-_MOST_PLACES = 1000
+_MAX_PLACES = 1000
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,11 @@ class Review:
         if not wants:
             return ""
         wants = tuple(sorted(wants, key=rank))  # what is left out of the line is the least
-        for most_chars in _MOST_BRIEF_CHARS:  # no long words about one thing hide the name of another
-            named = [f"{w.name} ({_shortened(w.brief, most_chars)})" if w.brief else w.name for w in wants]
-            if sum(map(len, named)) <= _MOST_LISTED_CHARS:
+        for max_chars in _MAX_BRIEF_CHARS:  # no long words about one thing hide the name of another
+            named = [f"{w.name} ({_shortened(w.brief, max_chars)})" if w.brief else w.name for w in wants]
+            if sum(map(len, named)) <= _MAX_LISTED_CHARS:
                 break
-        listed = _listed(named, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS, most_name_chars=_MOST_WANT_CHARS)
+        listed = _listed(named, most=_MAX_PROMPTS, max_chars=_MAX_PROMPTS_CHARS, max_name_chars=_MAX_WANT_CHARS)
         return f"{self.title()} (not trusted): left out {listed}; trust this folder with {how}{self._elsewhere()}"
 
     def _elsewhere(self) -> str:
@@ -144,7 +144,7 @@ class Review:
                 "look at its files before you use --trust"
             )
         sizes = [len(want.name) + len(want.does) for want in self.wants]
-        if len(sizes) <= _MOST_WANTS and sum(sizes) <= _MOST_CHARS and max(sizes, default=0) <= _MOST_WANT_CHARS:
+        if len(sizes) <= _MAX_WANTS and sum(sizes) <= _MAX_CHARS and max(sizes, default=0) <= _MAX_WANT_CHARS:
             return ""
         return (
             f"{self.title()} wants more than can be shown ({len(sizes)} things, {sum(sizes)} characters, "
@@ -153,11 +153,11 @@ class Review:
 
     def title(self) -> str:
         """Return the folder's path as it is shown."""
-        return _shortened(visible_line(str(self.folder)), _MOST_WANT_CHARS)
+        return _shortened(visible_line(str(self.folder)), _MAX_WANT_CHARS)
 
     def prompts_line(self) -> str:
         """Return the names of `prompts` as far as a person reads them, on one line."""
-        return _listed(self.prompt_sources, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS)
+        return _listed(self.prompt_sources, most=_MAX_PROMPTS, max_chars=_MAX_PROMPTS_CHARS)
 
     def files_if_trusted(self) -> TrustedFiles | None:
         """Return the folder's files if the user trusts it as it is now; None if not."""
@@ -193,7 +193,7 @@ class Review:
         base, found = f"{self.folder}{os.sep}", set[str]()
         for place in files.places() if files else ():
             found.add(base + place[len(base) :].split(os.sep)[0] if place.startswith(base) else os.path.dirname(place))
-        return tuple(sorted(found)) if len(found) <= _MOST_PLACES else (str(self.folder),)
+        return tuple(sorted(found)) if len(found) <= _MAX_PLACES else (str(self.folder),)
 
     def record(self) -> Path | None:
         """Return the file in which the user's trust is remembered; None if there is no place for it."""
@@ -320,8 +320,8 @@ class Review:
         if more and not self.looks_outside:
             yield Want("examples", "")
         elif more:
-            named = [_relative(path, self.folder) for path in more[:_MOST_EXAMPLES_NAMED]]
-            listed = _listed(named, most_chars=_MOST_WANT_CHARS // 2, most_name_chars=_MOST_WANT_CHARS // 2)
+            named = [_relative(path, self.folder) for path in more[:_MAX_EXAMPLES_NAMED]]
+            listed = _listed(named, max_chars=_MAX_WANT_CHARS // 2, max_name_chars=_MAX_WANT_CHARS // 2)
             yield Want("examples", f"{len(more)} more of its texts become part of prompts: {listed}")
         for name, folder in self._roles.items():
             place = _relative(folder, self.folder)
@@ -329,7 +329,7 @@ class Review:
         read, specs = self._plugins
         if python := [_relative(path, self.folder) for path in sorted(read.files) if path.name.endswith(".py")]:
             where = "run in the sandbox, or outside it where they say `runs_in: host`"
-            names = _listed(python, most_chars=_MOST_WANT_CHARS // 2, most_name_chars=_MOST_WANT_CHARS // 2)
+            names = _listed(python, max_chars=_MAX_WANT_CHARS // 2, max_name_chars=_MAX_WANT_CHARS // 2)
             yield Want("plugins", f"Python in {names}: {where}", names, starts=True)
         for spec in specs:
             if spec.runs_in == "host":
@@ -339,7 +339,7 @@ class Review:
                 yield Want("plugins", f"{name}: Python in {place}, {_HERE}", brief, starts=True)
         if read.left_out:
             unread = [_relative(path, self.folder) for path in read.left_out]
-            words = f"{_listed(unread, most_chars=_MOST_WANT_CHARS // 2)}: too large to be read before you trust it"
+            words = f"{_listed(unread, max_chars=_MAX_WANT_CHARS // 2)}: too large to be read before you trust it"
             yield Want("plugins", f"{words}; plugins in it may run outside the sandbox", words, starts=True)
         if read.problem:
             words = f"{_relative(self._plugin_folder, self.folder)}: {visible_line(read.problem)}"
@@ -462,7 +462,7 @@ def trust_lines(
     hidden = {path for path in unused if path not in settings.examples}
     used = [path for path in examples or () if settings.trust is Trust.none]
     texts = review.names_of_prompts(dict.fromkeys([*(f for f in review.prompt_files if f not in hidden), *used]))
-    listed = _listed(texts, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS)
+    listed = _listed(texts, most=_MAX_PROMPTS, max_chars=_MAX_PROMPTS_CHARS)
     shown = f"text of {review.title()} (not trusted) that becomes part of prompts: {listed}"
     problem = review.problem() if settings.trust is not Trust.full else ""
     lines = (review.line(how, brings_code=brings_code), shown if texts and prompts else "", problem)
@@ -552,37 +552,37 @@ def refuse_link(settings: Settings, workspace: Path) -> None:
 def _listed(
     names: Sequence[str],
     *,
-    most: int = _MOST_NAMES,
-    most_chars: int = _MOST_LISTED_CHARS,
-    most_name_chars: int = _MOST_NAME_CHARS,
+    most: int = _MAX_NAMES,
+    max_chars: int = _MAX_LISTED_CHARS,
+    max_name_chars: int = _MAX_NAME_CHARS,
 ) -> str:
     """List names as far as a person reads them, and say how many more there are.
 
     Args:
         names: Each on one line.
         most: How many of them are shown.
-        most_chars: How much of them is shown.
-        most_name_chars: How much of one.
+        max_chars: How much of them is shown.
+        max_name_chars: How much of one.
     """
     shown: list[str] = []
     for name in names[:most]:
-        name = _shortened(name, most_name_chars)
-        if sum(map(len, shown)) + len(name) > most_chars:
+        name = _shortened(name, max_name_chars)
+        if sum(map(len, shown)) + len(name) > max_chars:
             break
         shown.append(name)
     more = len(names) - len(shown)
     return f"{', '.join(shown)}{f' and {more} more' if more else ''}"
 
 
-def _shortened(name: str, most_chars: int) -> str:
+def _shortened(name: str, max_chars: int) -> str:
     """Return head and tail of a name that is longer than a person reads, with how much is left out.
 
     Args:
         name: On one line.
-        most_chars: How much of it is shown.
+        max_chars: How much of it is shown.
     """
-    half = most_chars // 2
-    return name if len(name) <= most_chars else f"{name[:half]}[{len(name) - 2 * half} characters]{name[-half:]}"
+    half = max_chars // 2
+    return name if len(name) <= max_chars else f"{name[:half]}[{len(name) - 2 * half} characters]{name[-half:]}"
 
 
 def _below(path: Path, folder: Path) -> str:

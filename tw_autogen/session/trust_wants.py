@@ -21,7 +21,7 @@ from tw_autogen.settings_trust import PROGRAM_OF_ROLE
 
 PROGRAMS = ("kernel.python", "plugin.mcp_servers")
 _STARTING = ("kernel.python", "kernel.preload", "kernel.sandbox", "embedding.folder", "session.roles")
-_MOST_LINKS_NAMED = 20
+_MAX_LINKS_NAMED = 20
 _SECRETS = ("api_key", "password", "secret", "token")
 _OF_FOLDERS = ("plugin.mcp_servers", "plugin.folder", "session.role_folder")
 """Settings of which a line says where they lead, if that is outside of the folder."""
@@ -143,7 +143,7 @@ def _links_of(setting: FolderSetting) -> str:
                 words += f" ({f'{text} is ' if len(texts) > 1 else ''}a link to {used})"
             if setting.key.startswith("recall."):  # what lies there becomes part of prompts
                 held = [path for path in example_paths(Path(used)) if path.is_symlink()]
-                named = held[:_MOST_LINKS_NAMED]
+                named = held[:_MAX_LINKS_NAMED]
                 words += "".join(f" ({path.name} in it is a link to {os.path.realpath(path)})" for path in named)
                 words += f" (and {len(held) - len(named)} more links in it)" if held[len(named) :] else ""
     return words

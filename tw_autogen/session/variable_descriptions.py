@@ -8,7 +8,7 @@ from tw_autogen.escaped_text import shortened
 
 _TEXT_CHARS = 400
 _HEAD_ROWS = 3
-_MOST_COLUMNS = 40
+_MAX_COLUMNS = 40
 
 
 def profile_value(name: str, value: Any) -> str:
@@ -53,13 +53,13 @@ def _describe_frame(frame: Any) -> str:
         f"{name!r} ({dtype}{f', {count} missing' if count else ''})"
         for name, dtype, count in zip(frame.columns, frame.dtypes, frame.isna().sum(), strict=True)
     ]
-    more = f", … {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
+    more = f", … {len(columns) - _MAX_COLUMNS} more" if len(columns) > _MAX_COLUMNS else ""
     index = frame.index
     named = [f"{name!r}" for name in index.names if name is not None]
     has_index = bool(named) or index.dtype.kind not in "iu"  # else the numbers of rows
-    head = frame.iloc[:_HEAD_ROWS, :_MOST_COLUMNS].to_csv(index=has_index).strip()
+    head = frame.iloc[:_HEAD_ROWS, :_MAX_COLUMNS].to_csv(index=has_index).strip()
     rows = "\n".join(shortened(line, _TEXT_CHARS) for line in head.splitlines())
     shape = f"{len(frame)} rows x {len(columns)} columns"
     if has_index:
-        shape += f", index {', '.join(named[:_MOST_COLUMNS])}".rstrip() + f" ({index.dtype})"
-    return f"{shape}: {', '.join(columns[:_MOST_COLUMNS])}{more}\nfirst rows:\n{rows}"
+        shape += f", index {', '.join(named[:_MAX_COLUMNS])}".rstrip() + f" ({index.dtype})"
+    return f"{shape}: {', '.join(columns[:_MAX_COLUMNS])}{more}\nfirst rows:\n{rows}"

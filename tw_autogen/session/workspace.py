@@ -31,13 +31,13 @@ CODE_RUN = "This code was run as it stands:"
 """What stands above code of the user's own, in the place of a question."""
 _PREFIX = "session-"
 _SESSION = re.compile(rf"{_PREFIX}[0-9a-f]+")
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 _DAY_SECONDS = 86_400.0
 _LONGEST_LINE = 1 << 20
 _FIRST_LINES, _FIRST_BYTES = 50, 1 << 20
 _LONGEST_HEAD, _LONGEST_PARSED = 1000, 1 << 16
 """Bytes of a journal's line: in which its event is named, and which are read as JSON. Code may have made thousands."""
-_MOST_SIZED = 1_000_000
+_MAX_SIZED = 1_000_000
 _BEGUN = re.compile(
     rb'\{"seq": \d{1,9}, "at": "[^"]{1,40}", "event": "RoundOpened", "round_id": "[^"\\]{0,100}", '
     rb'"user_query": ("[^"\\]{0,1000})'
@@ -129,7 +129,7 @@ def session_folder(wanted: Path | str | None, workspace: Path) -> Path:
     names = [session.id for session in past_sessions(workspace, sized=False)]
     full = wanted if wanted.startswith(_PREFIX) else f"{_PREFIX}{wanted}"
     if names and _PREFIX.startswith(wanted):
-        raise ConfigError(f"{wanted!r}: all {len(names)} sessions begin so: {', '.join(names[:_MOST_NAMED])}")
+        raise ConfigError(f"{wanted!r}: all {len(names)} sessions begin so: {', '.join(names[:_MAX_NAMED])}")
     matching = [full] if full in names else [name for name in names if name.startswith(full)]
     if len(matching) == 1:
         try:
@@ -138,8 +138,8 @@ def session_folder(wanted: Path | str | None, workspace: Path) -> Path:
         except OSError as error:
             raise ConfigError(f"{wanted}: not opened: {error.strerror or error}") from error
     if matching:
-        raise ConfigError(f"{wanted}: {len(matching)} sessions begin so: {', '.join(matching[:_MOST_NAMED])}")
-    known = f"; the newest: {', '.join(names[:_MOST_NAMED])}" if names else ""
+        raise ConfigError(f"{wanted}: {len(matching)} sessions begin so: {', '.join(matching[:_MAX_NAMED])}")
+    known = f"; the newest: {', '.join(names[:_MAX_NAMED])}" if names else ""
     raise ConfigError(
         f"{wanted}: no session of this user's in {workspace}{known}. `tw-autogen sessions list` lists them"
     )
@@ -365,7 +365,7 @@ def _past(workspace: SafeFolder, name: str, *, sized: bool) -> PastSession:
     folder, size = workspace.path / name, 0
     if sized:
         with workspace.open_folder(name) as opened:
-            entries = itertools.islice(opened.walk(), _MOST_SIZED)  # its code may run, and make others meanwhile
+            entries = itertools.islice(opened.walk(), _MAX_SIZED)  # its code may run, and make others meanwhile
             size = sum(entry.info.st_size for entry in entries if entry.is_file)
     return PastSession(name, folder, max(0.0, time.time() - newest) / _DAY_SECONDS, size, question, is_open)
 

@@ -135,16 +135,16 @@ class FakeKernel:
         described, joins = self._describer.describe_all(files, seconds=seconds, all_seconds=all_seconds)
         return {"files": described, "joins": joins}
 
-    def list_files(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
+    def list_files(self, folder: str, *, layouts: bool, max_lines: int, seconds: float) -> dict[str, Any]:
         """List a folder as a kernel does, in this process.
 
         Args:
             folder: Its path.
             layouts: Read first lines.
-            most_lines: Of the list.
+            max_lines: Of the list.
             seconds: Not used.
         """
-        return self._describer.list_folder(folder, layouts=layouts, most_lines=most_lines, seconds=seconds)
+        return self._describer.list_folder(folder, layouts=layouts, max_lines=max_lines, seconds=seconds)
 
     def variables(self) -> tuple[Variable, ...]:
         """Return those that were put, and those of the last answer."""

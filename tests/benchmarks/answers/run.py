@@ -12,7 +12,7 @@ from tests.benchmarks.answers.task import Task
 from tw_autogen.errors import ModelError, ModelUnreadable, RoundError
 from tw_autogen.session import Session
 
-_MOST_IN_VAIN = 3
+_MAX_IN_VAIN = 3
 
 
 def run_bench(
@@ -89,7 +89,7 @@ class _Work:
             if self._stopped:  # a round that was stopped is no result
                 return
             self._in_vain = 0 if failure is None else self._in_vain + 1
-            tired = self._in_vain >= _MOST_IN_VAIN
+            tired = self._in_vain >= _MAX_IN_VAIN
         self._results.add(result)
         if self._on_result:
             self._on_result(result)

@@ -19,7 +19,7 @@ except ImportError:  # a lineage without groups of this kind
 
 _PLAIN = (str, int, float, bool, type(None))
 _MANY = (list, tuple, set, frozenset)
-_MOST_DEPTH = 30
+_MAX_DEPTH = 30
 
 
 class CallVariables:
@@ -83,7 +83,7 @@ def _escapes_texts() -> bool:
 
 def _objects(value: Any, depth: int) -> Iterator[Any]:
     """Yield all that is neither plain nor a container, in a value and in the containers in it."""
-    if isinstance(value, _PLAIN) or depth > _MOST_DEPTH:
+    if isinstance(value, _PLAIN) or depth > _MAX_DEPTH:
         return
     if type(value) is dict:
         value = [*value, *value.values()]
@@ -97,7 +97,7 @@ def _objects(value: Any, depth: int) -> Iterator[Any]:
 def _in_json(value: Any, known: Container[int], depth: int) -> Any:
     if isinstance(value, _PLAIN) or id(value) in known:
         return value
-    if depth > _MOST_DEPTH:
+    if depth > _MAX_DEPTH:
         return str(value)
     if type(value) in _MANY:
         items = [_in_json(one, known, depth + 1) for one in value]

@@ -12,22 +12,22 @@ from typing import Any, BinaryIO
 
 from tw_autogen.setting_values import texts_of
 
-_MOST_VALUES = 50_000_000
-_MOST_BYTES = 1 << 30
+_MAX_VALUES = 50_000_000
+_MAX_BYTES = 1 << 30
 _BATCH_BYTES = 256 << 20
 _BATCH_ROWS = 65_536
 _OBJECT_BYTES = 64
 """What Python takes for a text beside its characters."""
 
-_MOST_FOOTER_BYTES = 2 << 20
+_MAX_FOOTER_BYTES = 2 << 20
 """Each 3 bytes of a footer may become a kilobyte."""
 
-_MOST_PAGES = 100_000
+_MAX_PAGES = 100_000
 _DEEPEST = 8
 _TAIL_BYTES = 8
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
 _INTEGERS = (4, 5, 6)
-_TYPE, _LONGEST_LABEL, _MOST_LABELS = re.compile(r"[A-Za-z]{1,20}\d{0,2}(\[[\w ,:/+-]{0,60}\])?"), 1000, 10_000
+_TYPE, _LONGEST_LABEL, _MAX_LABELS = re.compile(r"[A-Za-z]{1,20}\d{0,2}(\[[\w ,:/+-]{0,60}\])?"), 1000, 10_000
 _ZONE_FILE = "dateutil"
 """Begins a zone that pandas takes for the path of a file."""
 _UNCOMPRESSED, _COMPRESSED = (2,), (3,)
@@ -50,8 +50,8 @@ def read_parquet(file: BinaryIO) -> Any:
     size = file.seek(0, 2)
     file.seek(max(0, size - _TAIL_BYTES))
     footer = int.from_bytes(file.read(4), "little")
-    if footer > _MOST_FOOTER_BYTES:
-        raise ValueError(f"the table's description takes {footer} bytes, of {_MOST_FOOTER_BYTES}")
+    if footer > _MAX_FOOTER_BYTES:
+        raise ValueError(f"the table's description takes {footer} bytes, of {_MAX_FOOTER_BYTES}")
     opened = parquet.ParquetFile(file)
     rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // _widest_row(file, size, opened.metadata)))
     return _frame(pa.Table.from_batches(_batches(opened, rows), opened.schema_arrow))
@@ -64,9 +64,9 @@ def _widest_row(file: BinaryIO, size: int, metadata: Any) -> int:
         ValueError: the table has too many values, or its pages take too much memory.
     """
     groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
-    if max(metadata.num_rows, sum(one.num_rows for one in groups)) > _MOST_VALUES:
-        raise ValueError(f"the table says that it has more than {_MOST_VALUES} rows, which a tool takes at most")
-    widest, pages, values = 1, _MOST_PAGES, _MOST_VALUES
+    if max(metadata.num_rows, sum(one.num_rows for one in groups)) > _MAX_VALUES:
+        raise ValueError(f"the table says that it has more than {_MAX_VALUES} rows, which a tool takes at most")
+    widest, pages, values = 1, _MAX_PAGES, _MAX_VALUES
     for group in groups:
         chunks = [group.column(at) for at in range(group.num_columns)]
         starts = [_start(one) for one in chunks]
@@ -81,9 +81,9 @@ def _widest_row(file: BinaryIO, size: int, metadata: Any) -> int:
             held += largest
             width += largest if "BYTE_ARRAY" in chunk.physical_type else 16  # one text may stand in each row
         if values < 0:
-            raise ValueError(f"the table has more than {_MOST_VALUES} values, which a tool takes at most")
-        if held > _MOST_BYTES:
-            raise ValueError(f"the table's pages take more than {_MOST_BYTES >> 20} MB of memory")
+            raise ValueError(f"the table has more than {_MAX_VALUES} values, which a tool takes at most")
+        if held > _MAX_BYTES:
+            raise ValueError(f"the table's pages take more than {_MAX_BYTES >> 20} MB of memory")
         widest = max(widest, width)
     return widest
 
@@ -94,16 +94,16 @@ def _batches(opened: Any, rows: int) -> list[Any]:
     Raises:
         ValueError: they have too many values, or take too much memory.
     """
-    batches, left, values = [], _MOST_BYTES, _MOST_VALUES
+    batches, left, values = [], _MAX_BYTES, _MAX_VALUES
     for batch in opened.iter_batches(rows):
         counts = [_count_values(column) for column in batch.columns]
         values -= sum(counts)
         objects = (count for count, column in zip(counts, batch.columns, strict=True) if not _is_plain(column.type))
         left -= batch.nbytes + _OBJECT_BYTES * sum(objects)
         if values < 0:
-            raise ValueError(f"the table has more than {_MOST_VALUES} values, which a tool takes at most")
+            raise ValueError(f"the table has more than {_MAX_VALUES} values, which a tool takes at most")
         if left < 0:
-            raise ValueError(f"the table takes more than {_MOST_BYTES >> 20} MB of memory")
+            raise ValueError(f"the table takes more than {_MAX_BYTES >> 20} MB of memory")
         batches.append(batch)
     return batches
 
@@ -140,7 +140,7 @@ def _is_ordinary(said: Any, rows: int) -> bool:
     ]
     return (
         all(map(_TYPE.fullmatch, types))
-        and (levels < 2 or rows <= _MOST_LABELS)
+        and (levels < 2 or rows <= _MAX_LABELS)
         and not any(len(one) > _LONGEST_LABEL or _ZONE_FILE in one.lower() for one in texts_of(said))
     )
 
@@ -207,7 +207,7 @@ def _pages(file: BinaryIO, start: int, length: int, most: int) -> Iterator[tuple
         page, compressed = header.get(_UNCOMPRESSED, -1), header.get(_COMPRESSED, -1)
         values = [header[value] for value in _VALUES if value in header]
         if most < 0 or min(page, compressed, *values) < 0:
-            raise ValueError(f"a column of the table has no pages that can be read, or more than {_MOST_PAGES}")
+            raise ValueError(f"a column of the table has no pages that can be read, or more than {_MAX_PAGES}")
         yield page, sum(values)
         at = file.tell() + compressed
 
@@ -235,7 +235,7 @@ def _value(file: BinaryIO, kind: int, depth: int) -> dict[tuple[int, ...], int]:
     elif kind in (_LIST, _SET):
         head = _byte(file)
         count = head >> 4 if head >> 4 < 15 else _unsigned(file)
-        if count > _MOST_PAGES:
+        if count > _MAX_PAGES:
             raise ValueError("a page's header is too long")
         for _ in range(count):
             _value(file, _BYTE if head & 15 in (_TRUE, _FALSE) else head & 15, depth + 1)

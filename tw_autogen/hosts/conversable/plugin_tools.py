@@ -41,11 +41,11 @@ _GLANCE_SECONDS = 0.1
 _READING = "to be read with "
 """How the line of a description begins that ends with a call."""
 _LONG_CHARS = 200
-_MOST_CELLS = 10_000_000
-_MOST_COLUMNS = 10_000
-_MOST_VALUES = 20_000_000
+_MAX_CELLS = 10_000_000
+_MAX_COLUMNS = 10_000
+_MAX_VALUES = 20_000_000
 """Of a CSV; the file alone may hold six times as many, for which pandas takes more than 2 GB."""
-_MOST_ROW_CHARS = 16 << 20
+_MAX_ROW_CHARS = 16 << 20
 """Of a CSV: the values of a row are counted once all of it is parsed."""
 
 
@@ -68,10 +68,10 @@ def _check_csv(file: BinaryIO) -> None:
 
     def lines() -> Iterator[str]:
         nonlocal chars
-        while line := text.readline(_MOST_ROW_CHARS):
+        while line := text.readline(_MAX_ROW_CHARS):
             chars += len(line)
-            if chars >= _MOST_ROW_CHARS:
-                raise ValueError(f"row {rows + 1} has more than {_MOST_ROW_CHARS >> 20} MB, which a tool takes at most")
+            if chars >= _MAX_ROW_CHARS:
+                raise ValueError(f"row {rows + 1} has more than {_MAX_ROW_CHARS >> 20} MB, which a tool takes at most")
             yield line
 
     try:
@@ -79,8 +79,8 @@ def _check_csv(file: BinaryIO) -> None:
             chars = 0
             rows += 1
             fields += len(record)
-            if fields > _MOST_VALUES:
-                raise ValueError(f"the table has more than {_MOST_VALUES} values, which a tool takes at most")
+            if fields > _MAX_VALUES:
+                raise ValueError(f"the table has more than {_MAX_VALUES} values, which a tool takes at most")
             first = first or len(record)
             widest = max(widest, len(record))
             _check_size(widest, cells=rows * widest - fields)  # those that are not in the file
@@ -110,10 +110,10 @@ def _read_json(file: BinaryIO) -> Any:
 
 
 def _check_size(columns: int, *, cells: int) -> None:
-    if columns > _MOST_COLUMNS:
-        raise ValueError(f"a row has {columns} columns; a tool takes {_MOST_COLUMNS} at most")
-    if cells > _MOST_CELLS:
-        raise ValueError(f"it stands for {cells} cells, most of them empty; a tool takes {_MOST_CELLS} at most")
+    if columns > _MAX_COLUMNS:
+        raise ValueError(f"a row has {columns} columns; a tool takes {_MAX_COLUMNS} at most")
+    if cells > _MAX_CELLS:
+        raise ValueError(f"it stands for {cells} cells, most of them empty; a tool takes {_MAX_CELLS} at most")
 
 
 _READERS: Mapping[str, tuple[Callable[[BinaryIO], Any], int]] = {

@@ -15,9 +15,9 @@ from tw_autogen.errors import HostError
 from tw_autogen.hosts.conversable.group_functions import VARIABLES
 
 _INSTALL = 'pip install "tw-autogen[service]"'
-_MOST_CLIENTS = 1000
+_MAX_CLIENTS = 1000
 """So many clients' context variables are kept, of those that asked last."""
-_MOST_DEPTH = 30
+_MAX_DEPTH = 30
 
 
 class _Served(Closing):
@@ -59,7 +59,7 @@ def _copied(value: Any, depth: int = 0) -> Any:
     try:
         return copy.deepcopy(value)
     except Exception:  # noqa: BLE001 - any class may refuse in its own way
-        if depth > _MOST_DEPTH or type(value) not in (dict, list, tuple, set, frozenset):
+        if depth > _MAX_DEPTH or type(value) not in (dict, list, tuple, set, frozenset):
             return value
     if type(value) is dict:
         return {key: _copied(one, depth + 1) for key, one in value.items()}
@@ -71,7 +71,7 @@ def _by_client(agent: Any) -> Callable[[Hashable], _Served]:
     own = getattr(agent, "context_variables", None)
     first = {} if own is None else {name: _copied(value) for name, value in own.to_dict().items()}
 
-    @functools.lru_cache(maxsize=_MOST_CLIENTS)
+    @functools.lru_cache(maxsize=_MAX_CLIENTS)
     def variables(key: Hashable) -> Any:
         return own if own is None else type(own)(data={name: _copied(value) for name, value in first.items()})
 

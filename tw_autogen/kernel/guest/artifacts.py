@@ -170,7 +170,7 @@ class OwnFolder:
         """
 
 
-_MOST_IN_TURN = 100
+_MAX_IN_TURN = 100
 
 
 class FileNames:
@@ -198,7 +198,7 @@ class FileNames:
         with self._lock:
             number = first = self._next.get(wanted, 1)
             while name in self._promised or self._exists(name):
-                number += 1 if number < first + _MOST_IN_TURN else number  # code may have taken a million names
+                number += 1 if number < first + _MAX_IN_TURN else number  # code may have taken a million names
                 name = f"{stem}-{number}{suffix}"
             self._next[wanted] = number
             self._promised.add(name)

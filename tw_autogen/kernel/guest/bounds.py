@@ -17,13 +17,13 @@ class MemoryBudget:
     """Counts memory before it is taken, and what is free again; from any thread.
 
     Args:
-        most_bytes: How much may be held at once.
+        max_bytes: How much may be held at once.
         what: What takes it, in an error.
         within: A budget that counts the same memory together with that of others.
     """
 
-    def __init__(self, most_bytes: int, what: str = "a table", within: MemoryBudget | None = None) -> None:
-        self._most = most_bytes
+    def __init__(self, max_bytes: int, what: str = "a table", within: MemoryBudget | None = None) -> None:
+        self._most = max_bytes
         self._what = what
         self._within = within
         self._held = 0
@@ -73,12 +73,12 @@ class Bounds:
     """What reading one message may take, with all values and tables that lie in one another in it.
 
     Args:
-        most_bytes: Of memory, beside the message's own.
+        max_bytes: Of memory, beside the message's own.
         within: Counts the memory of other messages, too.
     """
 
-    def __init__(self, most_bytes: int = UNBOUNDED, within: MemoryBudget | None = None) -> None:
-        self.memory = MemoryBudget(most_bytes, within=within)
+    def __init__(self, max_bytes: int = UNBOUNDED, within: MemoryBudget | None = None) -> None:
+        self.memory = MemoryBudget(max_bytes, within=within)
         self.time = HashFloodGuard()
         self.paths = True
         """Whether a path arrives as one, or as its text."""

@@ -97,7 +97,7 @@ class Bridge:
                 undone; `checkpoint` (options, see `Checkpoint`), where variables are to come back; `folder` and
                 `environment`, where this process was made before its session was known; `sandbox`, see `Hints`;
                 `packages`: `pip install` asks the host, who puts them there; empty: it never does; `remote`, where the
-                host's folder is not seen from here: `environment`, `most_bytes`, and names of folders, see
+                host's folder is not seen from here: `environment`, `max_bytes`, and names of folders, see
                 `set_up_remote_session`.
         """
         shell = self._shell

@@ -67,8 +67,8 @@ class _Hashed:
 class _Bounded(io.RawIOBase):
     """Takes bytes up to a limit, and hands them on; looks at each piece whether this may go on."""
 
-    def __init__(self, most_bytes: int, look: Callable[[], None], file: _Hashed | None = None) -> None:
-        self.left = most_bytes
+    def __init__(self, max_bytes: int, look: Callable[[], None], file: _Hashed | None = None) -> None:
+        self.left = max_bytes
         self._look = look
         self._file = file
 
@@ -119,7 +119,7 @@ def write(
     values: Mapping[str, Any],
     file: _Hashed,
     *,
-    most_bytes: int,
+    max_bytes: int,
     look: Callable[[], None],
     known: frozenset[int] = frozenset(),
     classes: Container[str] = (),
@@ -129,7 +129,7 @@ def write(
     Args:
         values: By name.
         file: Takes the bytes.
-        most_bytes: If they are more, the largest are left out.
+        max_bytes: If they are more, the largest are left out.
         look: Called again and again; what it raises, if it is no `Exception`, ends the writing.
         known: Functions, by id, that will be there under their own name when this is read.
         classes: Names of classes of cells that will be there when this is read.
@@ -139,26 +139,26 @@ def write(
     """
     place = file.mark()
     try:
-        _Pickler(_Bounded(most_bytes, look, file), known, classes).dump(dict(values))
+        _Pickler(_Bounded(max_bytes, look, file), known, classes).dump(dict(values))
     except Exception:  # noqa: BLE001 - pickling runs the objects' own code; below it is told whose
         file.back(place)
     else:
         return {}
-    mega = (most_bytes + (1 << 20) - 1) >> 20
+    mega = (max_bytes + (1 << 20) - 1) >> 20
     sizes: dict[str, int] = {}
     left: dict[str, str] = {}
     for name, value in values.items():
-        sink = _Bounded(most_bytes, look)
+        sink = _Bounded(max_bytes, look)
         try:
             _Pickler(sink, known, classes).dump(value)
-            sizes[name] = most_bytes - sink.left
+            sizes[name] = max_bytes - sink.left
         except CheckpointTooLarge:
             left[name] = f"it takes more than {mega} MB"
         except Exception as error:  # noqa: BLE001 - as above
             left[name] = f"{type(error).__name__}: {str(error)[:200]}"
     kept: list[str] = []
     for name in sorted(sizes, key=lambda size: sizes[size]):
-        if sum(sizes[one] for one in kept) + sizes[name] > most_bytes - 4096:
+        if sum(sizes[one] for one in kept) + sizes[name] > max_bytes - 4096:
             left[name] = f"together they take more than {mega} MB"
         else:
             kept.append(name)
@@ -317,8 +317,8 @@ class Checkpoint:
             other kernels, which may be allowed to write to the folder, does not have it.
         later: Calls a function after some seconds, at a moment in which no code runs.
         every_seconds: How often it is made at most.
-        most_bytes: How large it may get; what is larger is left out.
-        most_seconds: After that time the child is ended, and the copy before stays.
+        max_bytes: How large it may get; what is larger is left out.
+        max_seconds: After that time the child is ended, and the copy before stays.
         memory_bytes: How much this process and its children may take together, 0: no limit. Pages are shared with the
             child until one of both writes to them, as Python does when it looks at an object; where that comes near the
             limit there is no new copy.
@@ -332,15 +332,15 @@ class Checkpoint:
         key: str,
         later: Callable[[float, Callable[[], object]], object],
         every_seconds: float,
-        most_bytes: int,
-        most_seconds: float,
+        max_bytes: int,
+        max_seconds: float,
         memory_bytes: int,
     ) -> None:
         self._folder = folder / FOLDER
         self._namespace = namespace
         self._key = bytes.fromhex(key)
-        self._most_bytes = most_bytes
-        self._most_seconds = most_seconds
+        self._max_bytes = max_bytes
+        self._max_seconds = max_seconds
         self._classes: dict[str, str] = {}
         self._memory_bytes = memory_bytes
         self._child = 0
@@ -472,7 +472,7 @@ class Checkpoint:
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.setitimer(signal.ITIMER_REAL, self._most_seconds)
+            signal.setitimer(signal.ITIMER_REAL, self._max_seconds)
             with contextlib.suppress(OSError):
                 os.setpgid(0, 0)  # interrupts go to the kernel's group
                 os.nice(_NICE)
@@ -512,9 +512,9 @@ class Checkpoint:
         known = frozenset(id(function) for name, function in functions if function.__qualname__ == name)
         with open(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b") as whole:
             file = _Hashed(whole, self._key)
-            left = write(first, file, most_bytes=self._most_bytes, look=look)
-            spare = max(0, self._most_bytes - whole.tell())
-            left.update(write(rest, file, most_bytes=spare, look=look, known=known, classes=classes))
+            left = write(first, file, max_bytes=self._max_bytes, look=look)
+            spare = max(0, self._max_bytes - whole.tell())
+            left.update(write(rest, file, max_bytes=spare, look=look, known=known, classes=classes))
             header = {
                 "position": position,
                 "python": list(sys.version_info[:2]),
@@ -530,11 +530,11 @@ class Checkpoint:
 class _Pages:
     """Ends the writing when this process has got more pages of its own than it may."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, max_bytes: int) -> None:
         import resource  # not on Windows, where no child is forked
 
         self._faults: Callable[[], int] = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        self._most = most_bytes // os.sysconf("SC_PAGE_SIZE")
+        self._most = max_bytes // os.sysconf("SC_PAGE_SIZE")
 
     def begin(self) -> None:
         """Count from here on."""

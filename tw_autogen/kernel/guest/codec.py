@@ -51,11 +51,11 @@ _BYTES_PER_PAIR, _BYTES_PER_MEMBER = 192, 128
 """What a dict and a set take beyond the list of what is in them."""
 
 _LONGEST_PATH = 32_767
-_MOST_BITS, _MOST_DIGITS = 14_000, 4300
+_MAX_BITS, _MAX_DIGITS = 14_000, 4300
 """Of a number: Python writes and reads so many digits at most."""
 _DEEPEST = 90
 """How deep the lists and objects of one value may be nested: each side reads no more than 100 in a message."""
-_MOST_DIMENSIONS, _MOST_EMPTY = 64, 1_000_000
+_MAX_DIMENSIONS, _MAX_EMPTY = 64, 1_000_000
 
 
 class Exchange(Protocol):
@@ -84,13 +84,13 @@ class Codec:
     Args:
         exchange: Where tables are written and read.
         arrow: Both sides have pyarrow: columns cross as Arrow; otherwise as JSON. See `table_codec`.
-        most_bytes: How much memory the reading of one message may take, with all tables in it.
+        max_bytes: How much memory the reading of one message may take, with all tables in it.
     """
 
-    def __init__(self, exchange: Exchange, *, arrow: bool = False, most_bytes: int = UNBOUNDED) -> None:
+    def __init__(self, exchange: Exchange, *, arrow: bool = False, max_bytes: int = UNBOUNDED) -> None:
         self.exchange = exchange
         self.arrow = arrow
-        self.most_bytes = most_bytes
+        self.max_bytes = max_bytes
 
     def leave(self, text: str) -> str:
         """Write a text into the exchange, for the other side to fetch; return the file's name."""
@@ -145,9 +145,9 @@ class Codec:
             TypeError: the value, or one in it, is of a type that doesn't cross, nested too deeply, or a very long int.
         """
         kind = type(value)
-        if kind is int and value.bit_length() > _MOST_BITS:
+        if kind is int and value.bit_length() > _MAX_BITS:
             raise TypeError(
-                f"an int of more than {_MOST_BITS} bits doesn't cross between kernel and host; pass its text"
+                f"an int of more than {_MAX_BITS} bits doesn't cross between kernel and host; pass its text"
             )
         if value is None or kind in (bool, int, float, str):
             return value
@@ -179,7 +179,7 @@ class Codec:
             ValueError: it is nothing that `pack` makes, or takes too much memory, or the hashes of keys in it are
                 chosen to take long.
         """
-        bounds = bounds or Bounds(self.most_bytes)
+        bounds = bounds or Bounds(self.max_bytes)
         if isinstance(plain, list):
             return [self.unpack(one, bounds) for one in plain]
         if not isinstance(plain, dict):
@@ -367,20 +367,20 @@ def _decimal(text: str) -> Any:
     except decimal.InvalidOperation as error:
         raise ValueError(f"{shown(text)} is no decimal") from error
     if not _is_short(value):
-        raise ValueError(f"{shown(text)} is no decimal that crosses: it has more than {_MOST_DIGITS} digits, or zeros")
+        raise ValueError(f"{shown(text)} is no decimal that crosses: it has more than {_MAX_DIGITS} digits, or zeros")
     return value
 
 
 def _short_text(value: Any) -> str:
     if not _is_short(value):
-        raise TypeError(f"a Decimal beyond {_MOST_DIGITS} digits or 1e±{_MOST_DIGITS} doesn't cross; pass its text")
+        raise TypeError(f"a Decimal beyond {_MAX_DIGITS} digits or 1e±{_MAX_DIGITS} doesn't cross; pass its text")
     return str(value)
 
 
 def _is_short(value: Any) -> bool:
     """Return whether a Decimal is written out, as an int of it is, in an ordinary number of digits."""
     _, digits, exponent = value.as_tuple()
-    return not isinstance(exponent, int) or max(len(digits), abs(exponent)) <= _MOST_DIGITS
+    return not isinstance(exponent, int) or max(len(digits), abs(exponent)) <= _MAX_DIGITS
 
 
 def _packed_array(value: Any) -> dict[str, Any]:
@@ -396,10 +396,10 @@ def _array(plain: dict[str, Any]) -> Any:
     dtype, shape = plain["dtype"], plain["shape"]
     if not _DTYPE.fullmatch(dtype):
         raise ValueError(f"no array that crosses has the dtype {shown(dtype)}")
-    if len(shape) > _MOST_DIMENSIONS or not all(type(one) is int and one >= 0 for one in shape):
-        raise ValueError(f"no array that crosses has such a shape: it is at most {_MOST_DIMENSIONS} numbers from 0 on")
-    if 0 in shape and math.prod(filter(None, shape)) > _MOST_EMPTY:  # each is a list as Python has them
-        raise ValueError(f"no array that crosses has such a shape: one without values has {_MOST_EMPTY} rows at most")
+    if len(shape) > _MAX_DIMENSIONS or not all(type(one) is int and one >= 0 for one in shape):
+        raise ValueError(f"no array that crosses has such a shape: it is at most {_MAX_DIMENSIONS} numbers from 0 on")
+    if 0 in shape and math.prod(filter(None, shape)) > _MAX_EMPTY:  # each is a list as Python has them
+        raise ValueError(f"no array that crosses has such a shape: one without values has {_MAX_EMPTY} rows at most")
     try:
         values = np.frombuffer(bytearray(binascii.a2b_base64(plain["base64"])), dtype=dtype).reshape(shape)
     except TypeError as error:

@@ -14,12 +14,12 @@ from types import FrameType, TracebackType
 from .output_capture import clip
 from .traceback_text import own_words
 
-MOST_PATH_CHARS = 1000
+MAX_PATH_CHARS = 1000
 """Longer paths are not looked at."""
-_MOST_FILES = 4
-_MOST_FRAMES = 50
+_MAX_FILES = 4
+_MAX_FRAMES = 50
 _OPEN = "_modified_open"
-_MOST_LINE_CHARS = 2000
+_MAX_LINE_CHARS = 2000
 _TEXT_CHARS = 100_000
 """How much of an exception's text is searched."""
 _QUOTED = re.compile(r"""['"`](/[^'"`\n]+)['"`]""")
@@ -104,9 +104,9 @@ def named_files(error: BaseException) -> list[str]:
     fit = (
         fromkey
         for fromkey in dict.fromkeys(found)
-        if len(fromkey) <= MOST_PATH_CHARS and not fromkey.startswith(_VIRTUAL)
+        if len(fromkey) <= MAX_PATH_CHARS and not fromkey.startswith(_VIRTUAL)
     )
-    return [one for one in fit if "\0" not in one][:_MOST_FILES]
+    return [one for one in fit if "\0" not in one][:_MAX_FILES]
 
 
 def writes(error: BaseException) -> bool:
@@ -134,7 +134,7 @@ def writes(error: BaseException) -> bool:
 def _end(error: BaseException) -> TracebackType | None:
     """Return the innermost part of a traceback: there may be millions of frames above it."""
     end = ahead = error.__traceback__
-    for _ in range(_MOST_FRAMES):
+    for _ in range(_MAX_FRAMES):
         ahead = ahead.tb_next if ahead else None
     while end and ahead:
         end, ahead = end.tb_next, ahead.tb_next
@@ -149,7 +149,7 @@ def _of_line(error: BaseException) -> Iterator[str]:
     """Yield the paths in the line of a cell that failed: its texts, and those that its variables hold."""
     frames = zip(traceback.walk_tb(_end(error)), traceback.extract_tb(_end(error)), strict=True)
     cells = [(frame, found.line or "") for (frame, _), found in frames if _is_cell(found.filename)]
-    if not cells or len(cells[-1][1]) > _MOST_LINE_CHARS:
+    if not cells or len(cells[-1][1]) > _MAX_LINE_CHARS:
         return
     frame, line = cells[-1]
     try:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from time import thread_time
 from typing import Any, TypeVar
 
-_MOST_DIGITS = 4000
+_MAX_DIGITS = 4000
 _Item = TypeVar("_Item")
 _SECONDS = 0.25
 _SECONDS_PER_ITEM = 2e-6
@@ -42,7 +42,7 @@ def check_hash_values(value: Any) -> None:
 
 def _as_key(value: Any) -> Hashable:
     if isinstance(value, str):
-        return int(value) if len(value) < _MOST_DIGITS and value.isdecimal() else value
+        return int(value) if len(value) < _MAX_DIGITS and value.isdecimal() else value
     if isinstance(value, list | tuple):
         return tuple(map(_as_key, value))
     return value if isinstance(value, Hashable) else None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-MOST_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 """What the values of one message or host call may take."""
 
 LARGEST_PART = 64 << 20
 """The bytes of one part of a message; the host cuts the line on which a kernel sends a longer one."""
 
-MOST_TEXT_BYTES = 60 << 20
+MAX_TEXT_BYTES = 60 << 20
 """The bytes that one text in a message may take on its way."""
 
 _SURE_CHARS = 8 << 20
@@ -50,7 +50,7 @@ def fits_message(text: str) -> bool:
     if len(text) <= _SURE_CHARS:  # of 4 bytes each at most, or of 6 where it is a control character
         return True
     escaped = sum(map(text.count, '"\\\n\r\t'))
-    return len(text.encode("utf-8", "replace")) + escaped <= MOST_TEXT_BYTES
+    return len(text.encode("utf-8", "replace")) + escaped <= MAX_TEXT_BYTES
 
 
 def check_call_size(request: str) -> None:
@@ -63,13 +63,13 @@ def check_call_size(request: str) -> None:
         ValueError: it is too large.
     """
     needed = estimate_parsed_bytes(request)
-    if needed > MOST_BYTES:
+    if needed > MAX_BYTES:
         raise ValueError(
-            f"the arguments would take about {needed >> 20} MB of the host's memory, of {MOST_BYTES >> 20}; "
+            f"the arguments would take about {needed >> 20} MB of the host's memory, of {MAX_BYTES >> 20}; "
             "pass a DataFrame, or write a file and pass its name"
         )
     if not fits_message(request):
         raise ValueError(
-            f"the arguments are a text of {len(request) >> 20} MB, of {MOST_TEXT_BYTES >> 20} at most; "
+            f"the arguments are a text of {len(request) >> 20} MB, of {MAX_TEXT_BYTES >> 20} at most; "
             "pass a DataFrame, or write a file and pass its name"
         )

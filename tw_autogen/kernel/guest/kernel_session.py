@@ -40,7 +40,7 @@ class KernelSession:
         self.folder = Path.cwd()
         remote = options.get("remote")
         files = HostFiles(lambda **fields: self.calls.ask("files", op=FILES, **fields))
-        self.remote = RemoteFolder(files, remote["most_bytes"]) if remote else None
+        self.remote = RemoteFolder(files, remote["max_bytes"]) if remote else None
         arrow = bool(options["arrow"]) and importlib.util.find_spec("pyarrow") is not None
         token = options["exchange"]
         self.codec = Codec(
@@ -154,7 +154,7 @@ class KernelSession:
 
     def _do_list(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         return self._describer.list_folder(
-            asked["folder"], layouts=asked["layouts"], most_lines=asked["most_lines"], seconds=asked["seconds"]
+            asked["folder"], layouts=asked["layouts"], max_lines=asked["max_lines"], seconds=asked["seconds"]
         )
 
     def _do_take(self, asked: Mapping[str, Any]) -> list[str]:

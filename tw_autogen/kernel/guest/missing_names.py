@@ -13,12 +13,12 @@ import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 _USUAL = (
     *("numpy", "pandas", "polars", "scipy", "sklearn", "statsmodels", "xgboost", "lightgbm", "torch"),
     *("matplotlib", "seaborn", "plotly", "openpyxl"),
 )
-_MOST_COLUMNS, _NAME_CHARS = 30, 60
+_MAX_COLUMNS, _NAME_CHARS = 30, 60
 _QUOTED = re.compile(r"'([^'\n]{1,100})'")
 _IMPLIED = {"__file__", "__path__", "__class__", "__debug__", "__annotations__"}
 
@@ -49,7 +49,7 @@ def also_missing(read: Callable[[], str], error: BaseException, known: Container
         if fromkey != (first or "").partition(".")[0] and _absent(fromkey)
     ]
     parts = [
-        f"{said}: {', '.join(found[:_MOST_NAMED])}"
+        f"{said}: {', '.join(found[:_MAX_NAMED])}"
         for said, found in (("not defined", lacking), ("not installed", modules))
         if found
     ]
@@ -74,8 +74,8 @@ def missing_column(error: BaseException) -> str:
         columns = list(map(str, table.columns))
         said = str(error.args[0]) if error.args else ""
         near = ", ".join(repr(one[:_NAME_CHARS]) for one in nearest(_QUOTED.findall(said) or [said], columns))
-        more = f", … {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
-        shown = ", ".join(repr(column[:_NAME_CHARS]) for column in columns[:_MOST_COLUMNS])
+        more = f", … {len(columns) - _MAX_COLUMNS} more" if len(columns) > _MAX_COLUMNS else ""
+        shown = ", ".join(repr(column[:_NAME_CHARS]) for column in columns[:_MAX_COLUMNS])
         return f"{name} has the columns {shown}{more}{f'; nearest: {near}' if near else ''}."
     except Exception:  # noqa: BLE001 - a table may be of a class of the cell's
         return ""

@@ -18,7 +18,7 @@ MARK_CHARS = 60
 
 _FLUSH_SECONDS, _FLUSH_SHARE = 0.05, 0.1
 """How much of a cell's time may go into flushing: so much at once, and this part of the rest."""
-_MOST_PRINTS = 1000
+_MAX_PRINTS = 1000
 """Of how many prints in one cell it is noted where they end."""
 
 
@@ -157,7 +157,7 @@ class LimitedStream:
                     self._write_to_descriptor()
                 return len(text)
             self._written += len(text)
-            if text == "\n" and len(self.print_ends) < _MOST_PRINTS:
+            if text == "\n" and len(self.print_ends) < _MAX_PRINTS:
                 self.print_ends.append(self._written)
             head = self._kept.add(text)
             if head and not self._between:
@@ -223,7 +223,7 @@ class LimitedStream:
 
 
 _PIECE = 1 << 16
-_MOST_PIECES = 16
+_MAX_PIECES = 16
 """How much is read behind a cell: a child that goes on writing must not keep the cell from ending."""
 
 
@@ -282,7 +282,7 @@ class FdCapture:
         """Take what was written before this moment."""
         with self._lock:
             for pipe in self._pipes:
-                for _ in range(_MOST_PIECES):
+                for _ in range(_MAX_PIECES):
                     if not pipe.read():
                         break
 

@@ -20,7 +20,7 @@ CallModel = Callable[..., Any]
 
 _START_TEMPORAL = "{{DELIMITER_START_TEMPORAL}}"
 _END_TEMPORAL = "{{DELIMITER_END_TEMPORAL}}"
-_MOST_LOGS = 500
+_MAX_LOGS = 500
 _LOG_CHARS = 2000
 
 
@@ -226,7 +226,7 @@ class PluginContext:
             message: The words.
         """
         logs = self._now().logs
-        if len(logs) < _MOST_LOGS:
+        if len(logs) < _MAX_LOGS:
             logs.append((str(level), str(tag), str(message)[:_LOG_CHARS]))
 
     def get_env(self, plugin_name: str, variable_name: str) -> str:

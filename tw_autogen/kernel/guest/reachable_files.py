@@ -9,7 +9,7 @@ from typing import Any
 
 _BESIDE = ("landlock", "seatbelt")
 """Levels at which code sees the host's folders, and may not open all of them."""
-_MOST_STEPS = 64
+_MAX_STEPS = 64
 
 
 class ReachableFiles:
@@ -62,7 +62,7 @@ class ReachableFiles:
             path: Absolute.
         """
         at = ""
-        for name in path.split("/")[1:_MOST_STEPS]:
+        for name in path.split("/")[1:_MAX_STEPS]:
             at = f"{at}/{name}"
             if os.path.islink(at) and not is_below(at, ("/dev", "/proc")):
                 target = os.path.realpath(at)
@@ -91,7 +91,7 @@ class ReachableFiles:
             below: Where it lies in that folder, which code is not told: begins with a slash.
         """
         ends = [below]
-        while len(ends) < _MOST_STEPS and (above := os.path.dirname(ends[-1])) != "/":
+        while len(ends) < _MAX_STEPS and (above := os.path.dirname(ends[-1])) != "/":
             ends.append(above)
         found = (one + below[len(end) :] for end in ends for one in self.granted if one.endswith(end))
         return next(filter(os.path.exists, found), "")

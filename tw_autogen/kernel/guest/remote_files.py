@@ -27,7 +27,7 @@ FILES = "files"
 PIECE = 1 << 20
 """Bytes in one message; in base64 far below the 10 MiB at which a gateway closes its websocket."""
 
-MOST_FILES = 1000
+MAX_FILES = 1000
 """How many files a folder may have that are kept the same on both sides."""
 
 NOT_COPIED = " was not copied: "
@@ -138,12 +138,12 @@ class SyncState:
 
     Args:
         folder: The host's, or the kernel's.
-        most_bytes: Larger files don't travel.
+        max_bytes: Larger files don't travel.
     """
 
-    def __init__(self, folder: Path, most_bytes: int) -> None:
+    def __init__(self, folder: Path, max_bytes: int) -> None:
         self._folder = folder
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._seen: dict[str, tuple[int, int]] = {}
         self._looked: dict[str, tuple[int, int]] = {}
         self._full = False
@@ -152,14 +152,14 @@ class SyncState:
         """Return names and sizes of new and changed files, and in words which of them don't travel."""
         found, left = [], []
         self._looked = self._walk()
-        full, self._full = self._full, len(self._looked) >= MOST_FILES
+        full, self._full = self._full, len(self._looked) >= MAX_FILES
         if self._full and not full:
-            left.append(f"the folder holds {MOST_FILES} files or more: those further down by name stay where they are")
+            left.append(f"the folder holds {MAX_FILES} files or more: those further down by name stay where they are")
         for name, state in self._looked.items():
             if self._seen.get(name) == state:
                 continue
-            if state[1] > self._most_bytes:
-                left.append(f"{name} stays where it is: {state[1]} bytes, and at most {self._most_bytes} travel")
+            if state[1] > self._max_bytes:
+                left.append(f"{name} stays where it is: {state[1]} bytes, and at most {self._max_bytes} travel")
                 self._seen[name] = state
             else:
                 found.append((name, state[1]))
@@ -186,7 +186,7 @@ class SyncState:
                 with contextlib.suppress(OSError):  # gone meanwhile
                     inner = path.relative_to(self._folder).as_posix()
                     found[inner] = self._state(inner)
-                if len(found) >= MOST_FILES:  # somebody's whole tree: not what a session works on
+                if len(found) >= MAX_FILES:  # somebody's whole tree: not what a session works on
                     return found
         return found
 
@@ -200,13 +200,13 @@ class RemoteFolder:
 
     Args:
         files: The host's.
-        most_bytes: Larger files don't travel.
+        max_bytes: Larger files don't travel.
     """
 
-    def __init__(self, files: HostFiles, most_bytes: int) -> None:
+    def __init__(self, files: HostFiles, max_bytes: int) -> None:
         self._folder = Path.cwd()
         self._files = files
-        self._mirror = SyncState(self._folder, most_bytes)
+        self._mirror = SyncState(self._folder, max_bytes)
         self._untold: list[str] = []
 
     def changed(self) -> tuple[list[tuple[str, int]], list[str]]:

@@ -24,7 +24,7 @@ _ANY_NAME = {
 
 _MAGIC = re.compile(r"^\s*[%!]|=\s*[%!]", re.MULTILINE)
 _SHELLS_OWN = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_exit_code")
-_MOST_TOLD = 20
+_MAX_TOLD = 20
 
 
 class Snapshot:
@@ -54,8 +54,8 @@ class Snapshot:
         namespace: The kernel's user namespace.
         code: The cell.
         hidden: Names that are not the user's while they still hold the same object: plugins, IPython's own.
-        most_bytes: How much is copied at most.
-        most_seconds: How long that may take.
+        max_bytes: How much is copied at most.
+        max_seconds: How long that may take.
     """
 
     def __init__(
@@ -64,15 +64,15 @@ class Snapshot:
         code: str,
         *,
         hidden: Mapping[str, Any],
-        most_bytes: int,
-        most_seconds: float,
+        max_bytes: int,
+        max_seconds: float,
     ) -> None:
         self._namespace = namespace
         self._names = {name: value for name, value in namespace.items() if _is_kept(name)}
-        self._bytes = most_bytes
-        self._most_bytes = most_bytes
-        self._most_seconds = most_seconds
-        self._end = time.monotonic() + most_seconds
+        self._bytes = max_bytes
+        self._max_bytes = max_bytes
+        self._max_seconds = max_seconds
+        self._end = time.monotonic() + max_seconds
         self._seen: dict[int, Any] = {}  # holds the objects, so that no other one gets their number meanwhile
         self._undo: list[tuple[bool, str, Undo]] = []
         self._left: dict[str, str] = {}
@@ -113,8 +113,8 @@ class Snapshot:
             if name not in self._namespace or self._namespace[name] is not value:
                 self._namespace[name] = value
         told = list(self._left.items())
-        more = [(f"{len(told) - _MOST_TOLD} more", "")] if len(told) > _MOST_TOLD else []
-        return [*told[:_MOST_TOLD], *more]
+        more = [(f"{len(told) - _MAX_TOLD} more", "")] if len(told) > _MAX_TOLD else []
+        return [*told[:_MAX_TOLD], *more]
 
     def _take(self, names: Iterable[str]) -> None:
         """Walk over all that these variables hold, each object once."""
@@ -127,7 +127,7 @@ class Snapshot:
                 continue
             if time.monotonic() > self._end:
                 for late in dict.fromkeys(one for one, held in [(name, value), *todo] if not is_fixed(held)):
-                    self._left.setdefault(late, f"copying took longer than {self._most_seconds:g} s")
+                    self._left.setdefault(late, f"copying took longer than {self._max_seconds:g} s")
                 return
             self._seen[id(value)] = value
             found = self._note(name, value)
@@ -146,7 +146,7 @@ class Snapshot:
                 return NOTHING
             if found.copy is not None:
                 if found.size > self._bytes:
-                    most = self._most_bytes >> 20
+                    most = self._max_bytes >> 20
                     self._left.setdefault(name, f"it takes {found.size >> 20} MB, and {most} are copied at most")
                 else:
                     self._bytes -= found.size
@@ -162,13 +162,13 @@ class Rollback:
 
     Args:
         namespace: The kernel's user namespace.
-        most_bytes: See `Snapshot`.
-        most_seconds: See `Snapshot`.
+        max_bytes: See `Snapshot`.
+        max_seconds: See `Snapshot`.
     """
 
-    def __init__(self, namespace: MutableMapping[str, Any], *, most_bytes: int, most_seconds: float) -> None:
+    def __init__(self, namespace: MutableMapping[str, Any], *, max_bytes: int, max_seconds: float) -> None:
         self._namespace = namespace
-        self._limits: dict[str, Any] = {"most_bytes": most_bytes, "most_seconds": most_seconds}
+        self._limits: dict[str, Any] = {"max_bytes": max_bytes, "max_seconds": max_seconds}
         self._before: Snapshot | None = None
         self._interrupted = False
 

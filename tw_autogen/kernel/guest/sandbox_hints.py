@@ -31,8 +31,8 @@ from .missing_names import nearest
 from .reachable_files import ReachableFiles, can_read, closed_part, is_absent, is_below
 
 _CHAIN = 10
-_MOST_NAMED = 3
-_MOST_LIKE = 2000
+_MAX_NAMED = 3
+_MAX_LIKE = 2000
 _CONTROLS = bytes({*range(32)} - {*b"\t\n\r\f\x1a\x1b"})
 _LITTLE = 1 << 20
 _STACK = 8 << 20
@@ -238,8 +238,8 @@ class Hints:
             if len(found) == 1:
                 return f"{name} is not in {where}; it is {found[0]!r}."
             if found:
-                more = ", …" if len(found) > _MOST_NAMED else ""
-                return f"{name} is not in {where}; there are {', '.join(map(repr, found[:_MOST_NAMED]))}{more}."
+                more = ", …" if len(found) > _MAX_NAMED else ""
+                return f"{name} is not in {where}; there are {', '.join(map(repr, found[:_MAX_NAMED]))}{more}."
         return ""
 
     def _similar(self, error: BaseException) -> str:
@@ -251,7 +251,7 @@ class Hints:
                 continue
             there: dict[str, str] = {}
             for place in places:
-                for one in list_files(place)[0][:_MOST_LIKE]:
+                for one in list_files(place)[0][:_MAX_LIKE]:
                     shown = one.name if place == self._folder else os.path.join(place, one.name)
                     there.setdefault(_stem(one.name), shown)
             if near := nearest([_stem(path)], there):
@@ -310,8 +310,8 @@ class Hints:
 
     def _granted(self) -> str:
         paths = [one for one in self._files.granted if one != self._folder]
-        more = ["…"] if len(paths) > _MOST_NAMED else []
-        return "".join(f", {one}" for one in [*paths[:_MOST_NAMED], *more])
+        more = ["…"] if len(paths) > _MAX_NAMED else []
+        return "".join(f", {one}" for one in [*paths[:_MAX_NAMED], *more])
 
 
 def _stem(path: str) -> str:

@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 else:
     np, pd = _Deferred("numpy"), _Deferred("pandas")
 
-_MOST_BLOCKS = 32
+_MAX_BLOCKS = 32
 """Of more columns pandas makes few pieces of memory at once; a frame in very many pieces is slow."""
 
-_MOST_HASHED = 10_000
+_MAX_HASHED = 10_000
 """How many categories of a column pandas may hash, unless their hashes can't be chosen."""
 
 _BYTES_PER_COLUMN = 2048
@@ -88,7 +88,7 @@ _LENGTHS = struct.Struct("<QQ")
 _NUMBER = re.compile(r"[<>|](b1|[iu][1248]|f[248])")
 _TIME = re.compile(r"[Mm]8\[(s|ms|us|ns)\]")
 _FREQUENCY = re.compile(r"[0-9A-Za-z-]{1,20}")
-_MOST_STEPS = 50_000
+_MAX_STEPS = 50_000
 """Rows of an index that keeps a frequency such as business days: pandas checks each of them, in 35 µs."""
 
 
@@ -169,7 +169,7 @@ def take_table(name: str, codec: Codec, bounds: Bounds) -> Any:
         raise ValueError(f"a table's columns are not of {rows} rows, or not as many as their labels")
     del columns
     memory.free(more)  # the numbers were copied
-    many = len(read) > _MOST_BLOCKS
+    many = len(read) > _MAX_BLOCKS
     with memory.held(sum(one.nbytes for one in read.values()) if many else 0):
         frame = pd.DataFrame(read, index=pd.RangeIndex(rows), copy=many)
     frame.index, frame.columns = index, labels
@@ -349,7 +349,7 @@ class _Unpacker:
         flat[0].name = names[0] if names else None
         if packed.get("frequency") is not None and type(flat[0]) in (pd.DatetimeIndex, pd.TimedeltaIndex):
             frequency = pd.tseries.frequencies.to_offset(_matching(_FREQUENCY, packed["frequency"]))
-            if isinstance(frequency, pd.offsets.Tick) or len(flat[0]) <= _MOST_STEPS:
+            if isinstance(frequency, pd.offsets.Tick) or len(flat[0]) <= _MAX_STEPS:
                 flat[0].freq = frequency
         return flat[0]
 
@@ -460,13 +460,13 @@ def _check_hashes(categories: Any) -> None:
         ValueError: they are many, and what is chosen so that their hashes are equal takes quadratic time.
     """
     dtype = categories.dtype
-    if len(categories) <= _MOST_HASHED or isinstance(dtype, pd.StringDtype):
+    if len(categories) <= _MAX_HASHED or isinstance(dtype, pd.StringDtype):
         return
     if _is_plain(dtype) and categories.is_monotonic_increasing:  # which pandas keeps, with what it says of neighbours
         return
     if not (str(dtype) == "object" and set(map(type, categories)) == {str}):
         raise ValueError(
-            f"{len(categories)} categories of {dtype} don't cross: beyond {_MOST_HASHED} they are texts, or sorted "
+            f"{len(categories)} categories of {dtype} don't cross: beyond {_MAX_HASHED} they are texts, or sorted "
             "numbers or times; convert the column, e.g. with .astype(str)"
         )
 

@@ -20,7 +20,7 @@ from typing import Any
 from .output_capture import clip
 from .report_marks import SOURCE
 
-_NAME_CHARS, _ERROR_CHARS, _MOST_LINES = 200, 8000, 20
+_NAME_CHARS, _ERROR_CHARS, _MAX_LINES = 200, 8000, 20
 _CHANGING = {"_", "input", "display", "get_ipython", "exit", "quit", "__IPYTHON__"}
 """Builtins that IPython itself puts in and takes out."""
 
@@ -96,7 +96,7 @@ def _bounded(reply: dict[str, Any]) -> dict[str, Any]:
             answer["ename"] = clip(str(answer.get("ename")), _NAME_CHARS)
             answer["evalue"] = clip(str(answer.get("evalue")), _ERROR_CHARS)
             answer["traceback"] = [
-                clip(str(line), _ERROR_CHARS) for line in list(answer.get("traceback") or ())[-_MOST_LINES:]
+                clip(str(line), _ERROR_CHARS) for line in list(answer.get("traceback") or ())[-_MAX_LINES:]
             ]
     payload = reply.get("payload") or []
     reply["payload"] = [one for one in payload if isinstance(one, dict) and one.get("source") == SOURCE]

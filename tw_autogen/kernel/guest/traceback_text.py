@@ -19,9 +19,9 @@ from typing import Any
 from .output_capture import clip
 
 _CELL = re.compile(r"<cell (\d+)>$")
-_MOST_CELLS = 1000
-_MOST_FRAMES = 20
-_MOST_MEMBERS = 5
+_MAX_CELLS = 1000
+_MAX_FRAMES = 20
+_MAX_MEMBERS = 5
 _ERROR_CHARS = 8000
 
 
@@ -51,7 +51,7 @@ class Cells:
         lines = code_lines(code)
         blank = next((place for place, line in enumerate(lines) if line.strip()), 0)
         self._lines[number] = (lines, blank)  # IPython drops leading blank lines before it counts
-        while len(self._lines) > _MOST_CELLS:
+        while len(self._lines) > _MAX_CELLS:
             self._forget(self._lines.popitem(last=False)[0])
 
     def text(self, number: int) -> str:
@@ -100,7 +100,7 @@ def _members(error: BaseException) -> list[BaseException]:
     """Return the first exceptions of a group, of groups in it theirs; none if it is no group, or before Python 3.11."""
     group: Any = getattr(builtins, "BaseExceptionGroup", None)
     found, waiting = list[BaseException](), [error]
-    while group and waiting and len(found) < _MOST_MEMBERS:
+    while group and waiting and len(found) < _MAX_MEMBERS:
         one = waiting.pop(0)
         if isinstance(one, group):
             waiting = [*group.exceptions.__get__(one), *waiting]
@@ -133,7 +133,7 @@ def short_warning(
 
 def _frames(error: BaseException, cells: Cells, plugins: dict[str, str]) -> list[str]:
     """Return the outermost and the innermost frames of cells and plugins; there may be millions between them."""
-    half = _MOST_FRAMES // 2
+    half = _MAX_FRAMES // 2
     first: list[tuple[FrameType, int]] = []
     last: deque[tuple[FrameType, int]] = deque(maxlen=half)
     count = 0

@@ -9,16 +9,16 @@ from typing import Any, TypeVar
 
 from .object_snapshot import is_a, is_users
 
-_MOST_CHARS = 200
-_MOST_COLUMNS = 30
-_MOST_CELLS = 2_000_000
-_MOST_SUMMARIES = 200
-_MOST_VARIABLES = 5000
-_MOST_NAME = 1000
+_MAX_CHARS = 200
+_MAX_COLUMNS = 30
+_MAX_CELLS = 2_000_000
+_MAX_SUMMARIES = 200
+_MAX_VARIABLES = 5000
+_MAX_NAME = 1000
 _SCALARS = (bool, int, float, complex, type(None))
 _Told = TypeVar("_Told")
 _CONTAINERS = (list, tuple, dict, set, frozenset)
-_MOST_ITEMS, _MOST_TEXT = 20, 60
+_MAX_ITEMS, _MAX_TEXT = 20, 60
 """Containers that are longer, or hold longer texts, are told by their number of items alone."""
 _TABLES = ("polars", "pyarrow", "xarray")
 _SIZED = (*_CONTAINERS, bytes, bytearray)
@@ -67,11 +67,11 @@ def describe(namespace: Mapping[str, Any], *, hidden: Sequence[Mapping[str, Any]
             continue
         if not _unless_raised(_is_imported, value, False):
             kept.append((name, value))
-    kept = kept[-_MOST_VARIABLES:]
-    count = len(kept) - _MOST_SUMMARIES
+    kept = kept[-_MAX_VARIABLES:]
+    count = len(kept) - _MAX_SUMMARIES
     return [
         (
-            name[:_MOST_NAME],
+            name[:_MAX_NAME],
             _unless_raised(_type_name, value, "object"),
             _unless_raised(lambda one: _short(summary(one)), value, "") if place >= count else "",
         )
@@ -110,7 +110,7 @@ def _type_name(value: Any) -> str:
     root = str(type.__getattribute__(type(value), "__module__")).partition(".")[0]
     if root in _TABLES:  # `DataFrame` alone would be that of pandas
         name = f"{root}.{name}"
-    return "function" if type(value) is types.FunctionType else name[:_MOST_NAME]
+    return "function" if type(value) is types.FunctionType else name[:_MAX_NAME]
 
 
 def _definition(value: Any) -> str:
@@ -130,13 +130,13 @@ def _plain_text(value: Any, depth: int) -> str:
         depth: How many containers may be in one another.
     """
     if is_a(value, str):
-        return str.__repr__(value) if str.__len__(value) <= _MOST_TEXT else ""
+        return str.__repr__(value) if str.__len__(value) <= _MAX_TEXT else ""
     if type(value) in _SCALARS:
         return "" if _is_long(value) else str(value)
     if any((one.__module__, one.__name__) == ("numpy", "generic") for one in type(value).__mro__):
         return str(value)
     kind: Any = next((container for container in _CONTAINERS if is_a(value, container)), None)
-    if kind is None or not depth or kind.__len__(value) > _MOST_ITEMS:
+    if kind is None or not depth or kind.__len__(value) > _MAX_ITEMS:
         return ""
     if kind is dict:
         pairs = [(_plain_text(key, depth - 1), _plain_text(one, depth - 1)) for key, one in dict.items(value)]
@@ -187,9 +187,9 @@ def _of_table(value: Any, root: str, name: str) -> str:
             return f"sizes {sizes}, variables {', '.join(map(str, value.data_vars))}"
         return f"sizes {sizes}, {value.dtype}" if name == "DataArray" else ""
     if (root, name) == ("polars", "DataFrame"):
-        return _sized(value.shape, list(map(str, value.columns[:_MOST_COLUMNS])), value.dtypes)
+        return _sized(value.shape, list(map(str, value.columns[:_MAX_COLUMNS])), value.dtypes)
     if (root, name) == ("pyarrow", "Table"):
-        return _sized(value.shape, value.column_names[:_MOST_COLUMNS], value.schema.types)
+        return _sized(value.shape, value.column_names[:_MAX_COLUMNS], value.schema.types)
     return f"{len(value)} values, {value.dtype}" if (root, name) == ("polars", "Series") else ""
 
 
@@ -201,8 +201,8 @@ def _sized(shape: Sequence[int], names: Sequence[str], kinds: Sequence[Any]) -> 
 
 
 def _frame(frame: Any) -> str:
-    names = list(frame.columns[:_MOST_COLUMNS])
-    counted = frame.shape[0] * max(frame.shape[1], 1) <= _MOST_CELLS  # counting what is missing takes time
+    names = list(frame.columns[:_MAX_COLUMNS])
+    counted = frame.shape[0] * max(frame.shape[1], 1) <= _MAX_CELLS  # counting what is missing takes time
     kinds = [
         f"{frame.dtypes.iloc[place]}" + (_missing(frame.iloc[:, place]) if counted else "")
         for place in range(len(names))
@@ -211,12 +211,12 @@ def _frame(frame: Any) -> str:
 
 
 def _missing(series: Any) -> str:
-    count = int(series.isna().sum()) if len(series) <= _MOST_CELLS else 0
+    count = int(series.isna().sum()) if len(series) <= _MAX_CELLS else 0
     return f" ({'all' if count == len(series) else count} missing)" if count else ""
 
 
 def _not_a_number(array: Any) -> str:
-    counted = array.dtype.kind == "f" and array.size <= _MOST_CELLS
+    counted = array.dtype.kind == "f" and array.size <= _MAX_CELLS
     count = int(sys.modules["numpy"].isnan(array).sum()) if counted else 0
     return f" ({'all' if count == array.size else count} nan)" if count else ""
 
@@ -224,5 +224,5 @@ def _not_a_number(array: Any) -> str:
 def _short(text: str) -> str:
     text = " ".join(text.split())
     # A frame's columns are worth more room than a value.
-    limit = _MOST_CHARS * (6 if " x " in text[:24] else 1)
+    limit = _MAX_CHARS * (6 if " x " in text[:24] else 1)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -31,7 +31,7 @@ from .supervisor import supervise, tell, whole_path
 from .system_calls import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
 
 _PACKET = 1 << 20
-_MOST_DESCRIPTORS = 16
+_MAX_DESCRIPTORS = 16
 _IDLE_SECONDS = 0.25
 """How long no kernel is asked for before the next module is imported: the first session is likely to ask soon."""
 
@@ -158,7 +158,7 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str], *, a
 def _receive(control: socket.socket, buffer: bytearray) -> tuple[int, list[int]]:
     """Take one packet into a buffer; return its size, 0 at the end, and the descriptors that came with it."""
     numbers = array.array("i")
-    room = socket.CMSG_LEN(_MOST_DESCRIPTORS * numbers.itemsize)
+    room = socket.CMSG_LEN(_MAX_DESCRIPTORS * numbers.itemsize)
     size, messages, _, _ = control.recvmsg_into([buffer], room)
     for level, kind, data in messages:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
@@ -192,7 +192,7 @@ def _stand_by(control: socket.socket, level: str, *, prepared: bool = False) -> 
         os._exit(0)
     if not prepared:
         prepare()
-    packet, found, _, _ = socket.recv_fds(theirs, _PACKET, _MOST_DESCRIPTORS)
+    packet, found, _, _ = socket.recv_fds(theirs, _PACKET, _MAX_DESCRIPTORS)
     theirs.close()
     if packet:
         channel = socket.socket(fileno=found[0])

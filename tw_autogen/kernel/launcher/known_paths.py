@@ -19,7 +19,7 @@ PATH = getattr(os, "O_PATH", 0) | getattr(os, "O_CLOEXEC", 0)
 SESSIONS = ".tw"
 """Where sessions lie by default, below the folder in which the command line was started."""
 
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 
 
 class FolderRefusedError(Exception):
@@ -77,7 +77,7 @@ def resolve(path: str, written: Iterable[str]) -> str:
                 here = f"{here}/{part}"
                 continue
             links += 1
-            if links > _MOST_LINKS or any(is_below(here or "/", place) for place in places):
+            if links > _MAX_LINKS or any(is_below(here or "/", place) for place in places):
                 return ""
             here = "" if target.startswith("/") else here
             left += [one for one in target.split("/") if one][::-1]

@@ -23,8 +23,8 @@ from .known_paths import is_below, resolve
 LISTED = "/."
 """Ends a path of which code may list the entries, and that grants nothing in it."""
 
-_MOST_ENTRIES = 50_000
-_MOST_PIECES = 2_000
+_MAX_ENTRIES = 50_000
+_MAX_PIECES = 2_000
 _DEEPEST = 40
 _PYTHON = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth", ".zip", ".egg", ".egg-link")
 _ARCHIVES = (".zip", ".egg", ".whl", ".pyz")
@@ -187,7 +187,7 @@ def _pieces(folder: str, package: bool, but: str) -> tuple[tuple[tuple[str, int]
     """Return the folders that were looked at, with when they had changed last, and the pieces."""
     look = _Look(folder, but)
     found, whole = look.at(folder, package=package, depth=0)
-    pieces = (folder,) if whole else (*(f"{one}{LISTED}" for one in look.listed), *found[:_MOST_PIECES])
+    pieces = (folder,) if whole else (*(f"{one}{LISTED}" for one in look.listed), *found[:_MAX_PIECES])
     return tuple(look.seen.items()), pieces
 
 
@@ -199,7 +199,7 @@ class _Look:
         self.seen: dict[str, int] = {}
         self._but = but
         self._root = os.path.realpath(root)
-        self._left = _MOST_ENTRIES
+        self._left = _MAX_ENTRIES
 
     def at(self, folder: str, *, package: bool, depth: int) -> tuple[list[str], bool]:
         """Return the pieces of a folder, and whether they are all of it.
@@ -251,7 +251,7 @@ class _Look:
         return kept, whole
 
     def _may_look(self, folder: os.DirEntry[str], depth: int) -> bool:
-        return depth < _DEEPEST and (self._left > 0 or (self._left > -_MOST_ENTRIES and _has_init(folder)))
+        return depth < _DEEPEST and (self._left > 0 or (self._left > -_MAX_ENTRIES and _has_init(folder)))
 
     def _may_follow(self, link: os.DirEntry[str], *, package: bool, depth: int) -> bool:
         """Return whether a link leads to a file or folder in this one of which nothing is to be kept back."""

@@ -16,11 +16,11 @@ from .mounts import mount_number
 from .process_tree import below
 from .socket_memory import Sockets, in_flight, open_sockets
 
-LEAST = 4096
+MIN = 4096
 """What each file and folder counts at least, so that a disk is not filled with empty ones."""
 _LONGEST = 2000
 """Bytes of a relative path, from which on a folder is opened and its contents are named from there."""
-_MOST_OPEN = 128
+_MAX_OPEN = 128
 _AT_ONCE = 4096
 """How many files are counted before memory, and what the host says, is looked at again."""
 _ANY = getattr(os, "O_PATH", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -94,7 +94,7 @@ def _below(top: int, enough: float, each: Callable[[], None]) -> tuple[int, bool
                 whole = False
                 continue
             far = len(os.fsencode(path)) > _LONGEST
-            if far and many < _MOST_OPEN:
+            if far and many < _MAX_OPEN:
                 many += 1
                 waiting.append((found, "", (0, 0)))
                 here, path = found, "."
@@ -104,7 +104,7 @@ def _below(top: int, enough: float, each: Callable[[], None]) -> tuple[int, bool
                 continue
             try:
                 for name, status in _entries(found, identity[0], each):
-                    total += max(LEAST, status.st_blocks * 512)
+                    total += max(MIN, status.st_blocks * 512)
                     if stat.S_ISDIR(status.st_mode):
                         waiting.append((here, f"{path}/{name}", (status.st_dev, status.st_ino)))
                     if total > enough:
@@ -204,7 +204,7 @@ def free_disk(folders: Iterable[str | int]) -> tuple[int, int]:
     for folder in folders:
         with contextlib.suppress(OSError):
             found = os.statvfs(folder)
-            disks[os.stat(folder).st_dev] = found.f_bavail * found.f_frsize, found.f_favail * LEAST
+            disks[os.stat(folder).st_dev] = found.f_bavail * found.f_frsize, found.f_favail * MIN
     return sum(one for one, _ in disks.values()), sum(one for _, one in disks.values())
 
 

@@ -17,7 +17,7 @@ _SHOW_PEER, _SHOW_QUEUES, _SHOW_MEMORY = 4, 16, 32
 _PEER, _QUEUES, _MEMORY = 2, 4, 5
 _SEND_BUFFER, _SENT = 3, 2
 _ANSWER = 1 << 18
-_LEAST = 1 << 18
+_MIN = 1 << 18
 """What a queue counts whose sender is gone: its bytes are known, what each of its packets takes is not."""
 _FEW = 64
 """So few descriptors can't hold much."""
@@ -34,7 +34,7 @@ class Sockets:
     def __init__(self, *, own: bool, network: bool) -> None:
         self._own = own
         self._network = network
-        self._most_each = 2 * _largest_buffer()
+        self._max_each = 2 * _largest_buffer()
         self._diag: socket.socket | None = None
         with contextlib.suppress(OSError, AttributeError):  # AttributeError where this is not Linux
             self._diag = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
@@ -50,14 +50,14 @@ class Sockets:
         hidden = many = 0
         if not self._own:
             found = [one for pid in pids for one in open_sockets(pid)]
-            hidden = self._most_each * in_flight(found)
+            hidden = self._max_each * in_flight(found)
             ours, many = {inode for _, inode in found}, len(found)
             if many < _FEW:
                 return hidden
         try:
             return hidden + self._unix(ours) + (self._internet(ours) if self._network else 0)
         except OSError:  # this system has no `sock_diag`: each may be as full as they can be without being set to more
-            return hidden + many * _LEAST
+            return hidden + many * _MIN
 
     def _unix(self, ours: Container[int] | None) -> int:
         total = 0
@@ -68,12 +68,12 @@ class Sockets:
             if ours is not None and inode not in ours:
                 continue
             facts = dict(_attributes(answer, 16))
-            memory = struct.unpack_from("=4I", facts[_MEMORY]) if _MEMORY in facts else (0, 0, 0, _LEAST)
+            memory = struct.unpack_from("=4I", facts[_MEMORY]) if _MEMORY in facts else (0, 0, 0, _MIN)
             total += memory[0] + memory[_SENT]  # what it has sent, until it is read
             unread = struct.unpack_from("=I", facts[_QUEUES])[0] if _QUEUES in facts else 0
             peer = struct.unpack_from("=I", facts[_PEER])[0] if _PEER in facts else 0
             if unread and not peer:
-                total += max(unread, memory[_SEND_BUFFER], _LEAST)
+                total += max(unread, memory[_SEND_BUFFER], _MIN)
         return total
 
     def _internet(self, ours: Container[int] | None) -> int:
@@ -146,4 +146,4 @@ def in_flight(found: Iterable[tuple[str, int]]) -> int:
 def _largest_buffer() -> int:
     with contextlib.suppress(OSError, ValueError), open("/proc/sys/net/core/wmem_max", "rb") as file:
         return int(file.read())
-    return _LEAST
+    return _MIN

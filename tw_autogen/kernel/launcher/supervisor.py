@@ -35,7 +35,7 @@ from .system_calls import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATH
 
 _LOOK_SECONDS = 3.0
 _PACKET = 1 << 20
-_MOST_FILES = 4096
+_MAX_FILES = 4096
 _IN_MEMORY = ("/tmp", "/dev/shm")
 """File systems in memory that a kernel in namespaces has for itself."""
 
@@ -235,7 +235,7 @@ def _close_others(kept: Iterable[int]) -> None:
         os.closerange(below + 1, one)
         os.set_inheritable(one, False)
         below = one
-    os.closerange(below + 1, _MOST_FILES)
+    os.closerange(below + 1, _MAX_FILES)
 
 
 def _lead_streams(log: int | None) -> None:

@@ -11,7 +11,7 @@ from tw_autogen import bounded_json
 
 LARGEST_BYTES = 64 << 20
 """Of one message."""
-LIMIT_WORDS = f"{LARGEST_BYTES >> 20} MB, or {bounded_json.MOST_BYTES >> 20} MB as values"
+LIMIT_WORDS = f"{LARGEST_BYTES >> 20} MB, or {bounded_json.MAX_BYTES >> 20} MB as values"
 ENCODING = "tw_autogen_mcp_lines"
 """UTF-8 of which a line that is too large comes as a short one that is no JSON: the SDK's stdio transport takes an
 encoding, and no limit; it gathers a line in time that is quadratic in its length."""
@@ -54,7 +54,7 @@ class _WholeLines(codecs.IncrementalDecoder):
 
 
 def _too_large(size: int, needed: int) -> bool:
-    return size > LARGEST_BYTES or needed > bounded_json.MOST_BYTES
+    return size > LARGEST_BYTES or needed > bounded_json.MAX_BYTES
 
 
 def _codec(name: str) -> codecs.CodecInfo | None:

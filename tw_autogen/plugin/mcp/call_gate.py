@@ -19,7 +19,7 @@ from tw_autogen.plugin.settings import McpApproval
 ASK_SECONDS = 3600.0
 """How long a call may wait for a person."""
 _SHOWN_CHARS, _SHOWN_NAME_CHARS = 4000, 200
-_MOST_KEPT_BYTES = 8 << 20
+_MAX_KEPT_BYTES = 8 << 20
 """Of the answers to the calls of one tool."""
 
 
@@ -197,7 +197,7 @@ class SentCalls:
         text = json.dumps(sent.answer)
         size = len(text) + bounded_json.estimate_bytes(text)
         with self._lock:
-            if self._kept_bytes + size > _MOST_KEPT_BYTES:
+            if self._kept_bytes + size > _MAX_KEPT_BYTES:
                 sent.answer = None
             else:
                 self._kept_bytes += size

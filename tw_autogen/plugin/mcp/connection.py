@@ -34,9 +34,9 @@ _LAST_BYTES = 2000
 _START_LINES = 5
 _LONGEST_ERROR = 1000
 _HEAD = 200
-_MOST_PAGES = 100
-_MOST_TOOLS, _MOST_LISTED_CHARS = 1000, 2_000_000
-_MOST_UNSENT = 4
+_MAX_PAGES = 100
+_MAX_TOOLS, _MAX_LISTED_CHARS = 1000, 2_000_000
+_MAX_UNSENT = 4
 _HTTP_SECONDS = 30.0
 _STOP_SECONDS = 8.0
 _CLOSED, _SESSION_GONE = -32000, -32600  # what the SDK's HTTP transport says of a server that is gone
@@ -316,7 +316,7 @@ class _AnswerStream(_Stream):
             self._sent.set()
 
     async def wait_for_room(self) -> None:
-        while self._unsent >= _MOST_UNSENT:
+        while self._unsent >= _MAX_UNSENT:
             self._sent = anyio.Event()
             await self._sent.wait()
 
@@ -357,14 +357,14 @@ async def _all_tools(client: Any) -> tuple[Mapping[str, Any], ...]:
     tools: list[Mapping[str, Any]] = []
     cursor = None
     chars = 0
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
         for tool in page.tools:
             tools.append(tool.model_dump(by_alias=True, mode="json", exclude_none=True))
             chars += len(json.dumps(tools[-1]))
-            if len(tools) > _MOST_TOOLS or chars > _MOST_LISTED_CHARS:
+            if len(tools) > _MAX_TOOLS or chars > _MAX_LISTED_CHARS:
                 raise McpServerError(
-                    f"it lists more than {_MOST_TOOLS} tools, or describes them in more than {_MOST_LISTED_CHARS} "
+                    f"it lists more than {_MAX_TOOLS} tools, or describes them in more than {_MAX_LISTED_CHARS} "
                     "characters"
                 )
         cursor = page.next_cursor

@@ -113,7 +113,7 @@ class McpServers(Closing):
                 server=server,
                 name=names[server, own],
                 call=kept.caller(own),
-                seconds=kept.most_seconds + wait,
+                seconds=kept.max_seconds + wait,
                 gate=Gate(
                     kept.server,
                     tool,
@@ -152,7 +152,7 @@ class _RestartingServer:
         self.server = server
         self._check = check
         self.tools: tuple[Mapping[str, Any], ...] = ()
-        self.most_seconds = start_seconds + call_seconds + _MARGIN_SECONDS
+        self.max_seconds = start_seconds + call_seconds + _MARGIN_SECONDS
         self._log = log
         self._portal = portal
         self._start_seconds = start_seconds

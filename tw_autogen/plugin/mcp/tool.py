@@ -30,7 +30,7 @@ Call = Callable[[Mapping[str, Any], Tell], Mapping[str, Any]]
 
 _ABOUT_CHARS = 300
 _DESCRIPTION_CHARS = 1200
-_MOST_PARTS = 40
+_MAX_PARTS = 40
 
 
 def tool_spec(tool: Mapping[str, Any], *, server: str, name: str, call: Call, seconds: float, gate: Gate) -> PluginSpec:
@@ -230,7 +230,5 @@ def _is_short(value: Any) -> bool:
     """Return whether a value can stand in a stub: a short text, or a few such in a list or dictionary."""
     if isinstance(value, list | dict):
         parts = [*value, *value.values()] if isinstance(value, dict) else value
-        return len(parts) <= _MOST_PARTS and all(
-            not isinstance(part, list | dict) and _is_short(part) for part in parts
-        )
+        return len(parts) <= _MAX_PARTS and all(not isinstance(part, list | dict) and _is_short(part) for part in parts)
     return not isinstance(value, str) or len(value) <= _ABOUT_CHARS

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from tw_autogen.errors import ToolError
 from tw_autogen.kernel.guest import PluginContext
 
-_LARGE_CHARS, _MOST_INDENTED_CHARS = 100_000, 1_000_000
+_LARGE_CHARS, _MAX_INDENTED_CHARS = 100_000, 1_000_000
 
 
 def read_result(result: Mapping[str, Any], *, name: str, context: PluginContext, wrapped: bool = False) -> Any:
@@ -49,7 +49,7 @@ def read_result(result: Mapping[str, Any], *, name: str, context: PluginContext,
     else:
         # Indented only where that can't grow by much: lines of what is nested deep begin with as many blanks.
         text = json.dumps(structured, ensure_ascii=False)
-        if len(text) <= _MOST_INDENTED_CHARS:
+        if len(text) <= _MAX_INDENTED_CHARS:
             text = json.dumps(structured, ensure_ascii=False, indent=1)
         _keep_long(text, name, "json", context)
     return structured

@@ -107,11 +107,11 @@ _BOOLEANS = frozenset(["True", "TRUE", "true", "False", "FALSE", "false"])
 """What `pandas.read_csv` takes for booleans; `yes` and `no` stay text."""
 _FEW_VALUES, _FEW_CHARS = 12, 160
 _LONGEST_VALUE = 60
-_MOST_ODD, _MOST_MARKS = 4, 2
+_MAX_ODD, _MAX_MARKS = 4, 2
 """Numbers of many values stay numbers beside so many different marks, however often these occur."""
 _FIRST_LOOK = 2000
 """Of so many different values a form must fit most before all are looked at."""
-_FEW_NUMBERS, _MOST_UNITS = 6, 5
+_FEW_NUMBERS, _MAX_UNITS = 6, 5
 _NUMBER_SHARE, _DATE_SHARE = 0.6, 0.9
 _NUMBER_PART = re.compile(r"[\d.,\s()+-]+")
 
@@ -292,7 +292,7 @@ def _judge_number_like(
         return False  # codes such as `8232816EAC`, no quantities
     total = sum(there.values())
     like = total - sum(there[text] for text in odd)
-    marked = len(there) > _FEW_VALUES and len(odd) <= _MOST_MARKS
+    marked = len(there) > _FEW_VALUES and len(odd) <= _MAX_MARKS
     if (like < _NUMBER_SHARE * total and not marked) or (len(odd) > 50 and not forms):
         return False
     plain = sum(there[text] for text in numbers)
@@ -332,7 +332,7 @@ def _examples(form: str, texts: Sequence[str]) -> list[str]:
     units: dict[str, str] = {}
     for one in texts:
         units.setdefault(_NUMBER_PART.sub("", one), one)
-    if 1 < len(units) <= _MOST_UNITS and form in ("with a unit", "with a currency"):
+    if 1 < len(units) <= _MAX_UNITS and form in ("with a unit", "with a currency"):
         return list(units.values())
     return list(dict.fromkeys([min(texts, key=size), max(texts, key=size)]))
 
@@ -393,7 +393,7 @@ def _judge_mixed_dates(column: Column, there: Counter[str], stripped: Mapping[st
 
 def _say_odd(column: Column, fitting: Collection[str], there: Counter[str]) -> None:
     if odd := [text for text in there if text not in fitting]:
-        column.words.append("odd: " + ", ".join(f"{show(one)} ({there[one]})" for one in odd[:_MOST_ODD]))
+        column.words.append("odd: " + ", ".join(f"{show(one)} ({there[one]})" for one in odd[:_MAX_ODD]))
     column.words.append(f"{len(there)} distinct")
 
 
@@ -528,8 +528,8 @@ def is_missing(text: str) -> bool:
 
 def odd_words(counts: Counter[str]) -> str:
     """Return the most common texts with their counts, and how many others there are."""
-    more = f" and {len(counts) - _MOST_ODD} more" if len(counts) > _MOST_ODD else ""
-    return f"odd: {', '.join(f'{show(one)} ({count})' for one, count in counts.most_common(_MOST_ODD))}{more}"
+    more = f" and {len(counts) - _MAX_ODD} more" if len(counts) > _MAX_ODD else ""
+    return f"odd: {', '.join(f'{show(one)} ({count})' for one, count in counts.most_common(_MAX_ODD))}{more}"
 
 
 def _missing(gone: Mapping[str, int]) -> str:

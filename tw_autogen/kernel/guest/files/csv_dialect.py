@@ -36,7 +36,7 @@ _COMPRESSED_SIGNS = {b"\x1f\x8b": ".gz", b"BZh91AY&SY": ".bz2", b"\xfd7zXZ\0": "
 _NO_TEXT, _TEXT_CHARS = re.compile("[\\x00-\\x08\\x0e-\\x1a]"), 1000
 """A text with NULs may hold these signs beside them if all are no more than one in so many characters."""
 
-LEAST_LINES, NUMBER_SHARE = 3, 0.9
+MIN_LINES, NUMBER_SHARE = 3, 0.9
 NUMBER = re.compile(r"[+-]?[$€£]? ?[.,]?\d[\d.,]* ?%?", re.ASCII)
 
 
@@ -143,12 +143,12 @@ class TextStart:
     nuls: int = 0
 
 
-def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int = 60_000_000) -> TextStart:
+def read_start(path: str, *, max_bytes: int = SAMPLE_BYTES, counted_bytes: int = 60_000_000) -> TextStart:
     """Read the beginning of a text, and count the lines of the rest.
 
     Args:
         path: The file; one that is compressed is decompressed, see `opened`.
-        most_bytes: How much is read as text.
+        max_bytes: How much is read as text.
         counted_bytes: Up to here lines are counted; beyond, their number is estimated by the size, but for compressed
             files. 0: neither.
 
@@ -157,7 +157,7 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
         OSError: it can't be read, or is not compressed as its name says.
     """
     with opened(path) as file:
-        start = file.read(most_bytes)
+        start = file.read(max_bytes)
         more = file.read(1)
         encoding = find_encoding(start[:_PIECE])
         if encoding == "utf-8" and start[:_PIECE].isascii():
@@ -181,19 +181,19 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
         if len(lines) > 1 and not lines[-1].endswith("\n"):
             lines.pop()  # it may be cut
         packed = compression_of(path) != ""
-        left = most_counted = counted_bytes - most_bytes
+        left = max_counted = counted_bytes - max_bytes
         count, before, last, later = more.count(end), b"", more, list[bytes]()
         while left > 0 and (piece := file.read(_PIECE)):
             later += _whole_lines(last[:_LATER_BYTES], end)
             count, left, before, last = count + piece.count(end), left - len(piece), last, piece
-            if encoding in UTF8 and most_bytes <= _DECODED_BYTES and not piece.isascii():
+            if encoding in UTF8 and max_bytes <= _DECODED_BYTES and not piece.isascii():
                 encoding, ascii_only = late_encoding(piece) if ascii_only else encoding, False
                 broken += count_invalid_utf8(piece) if encoding in UTF8 else 0
         more_lines, size, tail = None, os.path.getsize(path), b""
         if left > 0:
             more_lines, tail = count + (not last.rstrip(b"\0").endswith(end)), (before + last)[-_LATER_BYTES:]
-        elif most_counted > 0 and not packed:
-            more_lines = count * (size - most_bytes) // (most_counted - left)
+        elif max_counted > 0 and not packed:
+            more_lines = count * (size - max_bytes) // (max_counted - left)
             step = max(_LATER_BYTES, (size - counted_bytes) // _LATER_PLACES)
             for at in (*range(counted_bytes, size - 2 * _LATER_BYTES, step), max(counted_bytes, size - _LATER_BYTES)):
                 file.seek(at)
@@ -371,7 +371,7 @@ def table_separator(lines: Sequence[str]) -> str:
         lines: The first ones, without line ends; empty ones and comments (`#`) don't count.
     """
     some = [line for line in lines if line.strip() and not line.startswith("#")][:SAMPLE_LINES]
-    if len(some) < LEAST_LINES:
+    if len(some) < MIN_LINES:
         return ""
     for one in ("\t", ";", "|", ",", " "):
         try:

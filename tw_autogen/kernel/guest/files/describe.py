@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .column_profile import Column
-from .file_description import MOST_CHARS, describe_file
+from .file_description import MAX_CHARS, describe_file
 from .file_kinds import kind_of
 from .file_size import size_words
 from .fitted_lines import fitted_lines, line_begun
@@ -81,7 +81,7 @@ class Describer:
         """
         name = os.fsdecode(path)
         if os.path.isdir(name):
-            listed = self.list_folder(name, layouts=True, most_lines=100, seconds=_OWN_SECONDS)
+            listed = self.list_folder(name, layouts=True, max_lines=100, seconds=_OWN_SECONDS)
             return UnquotedText("\n".join(listed["lines"]) or listed["problem"])
         os.stat(name)
         (described,), _ = self.describe_all([(os.path.abspath(name), name)], seconds=_OWN_SECONDS)
@@ -89,13 +89,13 @@ class Describer:
         lines = [f"  {line}" for line in described["whole"] or described["lines"]]
         return UnquotedText("\n".join([first, *fitted_lines(lines, _OWN_CHARS - len(first))]))
 
-    def list_folder(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
+    def list_folder(self, folder: str, *, layouts: bool, max_lines: int, seconds: float) -> dict[str, Any]:
         """List the files of a folder; files of one pattern, and of one layout, are one line.
 
         Args:
             folder: Its path.
             layouts: Read the first lines of tables, to find those of one layout.
-            most_lines: How many lines at most.
+            max_lines: How many lines at most.
             seconds: How long it may take.
 
         Returns:
@@ -104,7 +104,7 @@ class Describer:
         """
         if not os.path.isdir(folder):
             return {"lines": [], "files": [], "problem": "code can't see it"}
-        produce = partial(_listed, folder, layouts=layouts, most_lines=most_lines, seconds=seconds)
+        produce = partial(_listed, folder, layouts=layouts, max_lines=max_lines, seconds=seconds)
         (found,) = self._produced(produce, 1, seconds, time.monotonic() + seconds)
         return {"files": [], "problem": "", **found}
 
@@ -276,7 +276,7 @@ def _messages(folder: Path, files: Sequence[tuple[str, str]], terms: set[str]) -
         tables += found.tables
         columns = list(dict.fromkeys(column.name for _, some in found.tables for column in some))[:_TERMS]
         terms.update(columns)
-        lines = fitted_lines(found.lines, MOST_CHARS)
+        lines = fitted_lines(found.lines, MAX_CHARS)
         whole = found.whole if _chars(found.whole) < _chars(lines) else []
         yield {
             "headline": found.headline[:1000], "lines": lines, "whole": whole, "columns": columns,
@@ -290,5 +290,5 @@ def _chars(lines: Sequence[str]) -> int:
     return sum(len(line) + 3 for line in lines)
 
 
-def _listed(folder: str, *, layouts: bool, most_lines: int, seconds: float) -> Iterator[Described]:
-    yield listing(folder, layouts=layouts, most_lines=most_lines, seconds=seconds)
+def _listed(folder: str, *, layouts: bool, max_lines: int, seconds: float) -> Iterator[Described]:
+    yield listing(folder, layouts=layouts, max_lines=max_lines, seconds=seconds)

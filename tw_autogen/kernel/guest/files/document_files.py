@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 from .text_outline import text_lines
 
-_PDF_BYTES, _PIECE, _MOST_PIECES = 20_000_000, 1_000_000, 100
+_PDF_BYTES, _PIECE, _MAX_PIECES = 20_000_000, 1_000_000, 100
 _PAGE, _PACKED = re.compile(rb"/Type\s{0,5}/Page(?!\w)"), re.compile(rb"/ObjStm[^<>]{0,200}>>\s{0,5}stream\r?\n")
 _PDF_READERS = (
     ("pypdf", "pypdf.PdfReader({}).pages[0].extract_text()"),
@@ -38,7 +38,7 @@ def pdf_lines(path: str, name: str) -> tuple[str, list[str]]:
         raise ValueError("it does not begin as a PDF does")
     packed = (
         content[match.end() : match.end() + _PIECE]
-        for match in itertools.islice(_PACKED.finditer(content), _MOST_PIECES)
+        for match in itertools.islice(_PACKED.finditer(content), _MAX_PIECES)
     )
     count = sum(len(_PAGE.findall(one)) for one in (content, *map(_unpacked, packed)))
     size = f", {count} page{'' if count == 1 else 's'}" if count and len(content) < _PDF_BYTES else ""

@@ -36,17 +36,17 @@ from .statistics_files import read_statistics
 from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import encoding_words, find_encoding
 from .text_outline import text_lines
-from .text_table import MOST_CELLS, RAW_CHARS, block_lines, blocks_of_text, csv_table, cut_line
+from .text_table import MAX_CELLS, RAW_CHARS, block_lines, blocks_of_text, csv_table, cut_line
 from .typed_table import describe_typed_table, rows_of, value_text
 from .workbook_sheets import read_sheets
 from .xml_records import read_records
 
-MOST_CHARS = 20_000
+MAX_CHARS = 20_000
 """How long the description of one file may be."""
 _WHOLE_JSON_BYTES = 60_000_000
-_MOST_BROKEN = 5
+_MAX_BROKEN = 5
 _SHEET_ROWS = 20_000
-_MOST_TABLES = 30
+_MAX_TABLES = 30
 _LETTER_LINES = 20_000
 _TEXT_BYTES = 2_000_000
 _PAGE_BYTES = 10_000_000
@@ -61,7 +61,7 @@ _MODULES = {one[1:]: opener.__module__ for one, opener in COMPRESSED.items()}
 _TABLE_SECONDS = 1.0
 _SMALL_CHARS = 1000
 """A table, page or JSON up to here is shown whole, where that is shorter than what is said of it."""
-_MOST_NAMED = 40
+_MAX_NAMED = 40
 _NO_EXTRA = 'pip install "tw-autogen[data]"'
 
 
@@ -142,7 +142,7 @@ def _one_line(error: Exception) -> str:
 
 def _describe_csv(path: str, name: str, terms: Collection[str]) -> Description:
     large = os.path.getsize(path) > SAMPLE_BYTES
-    start = read_start(path, most_bytes=SAMPLE_BYTES // 4 if large else SAMPLE_BYTES)
+    start = read_start(path, max_bytes=SAMPLE_BYTES // 4 if large else SAMPLE_BYTES)
     if not start.lines:
         raise ValueError("it is empty")
     tabs = ".tsv" in path.lower()
@@ -234,8 +234,8 @@ def _describe_json_lines(path: str, name: str, terms: Collection[str]) -> Descri
     sample = f", judged by the first {len(looked)}" if more else ""
     torn = []
     if broken:
-        shown = ", ".join(str(number) for number, _ in broken[:_MOST_BROKEN])
-        shown = f"{shown}, …; {len(broken)} lines" if len(broken) > _MOST_BROKEN else shown
+        shown = ", ".join(str(number) for number, _ in broken[:_MAX_BROKEN])
+        shown = f"{shown}, …; {len(broken)} lines" if len(broken) > _MAX_BROKEN else shown
         torn = [f"no JSON, and read_json fails there: line {shown}, such as | {cut_line(broken[0][1])}"]
     records = [value for value in values if isinstance(value, dict)]
     if len(records) < len(values):
@@ -258,7 +258,7 @@ def _parsed_lines(lines: Sequence[tuple[int, str]]) -> tuple[list[Any], list[tup
 
 
 def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Description:
-    titles, sheets = read_sheets(path, content_kind(path), most_sheets=_MOST_TABLES, most_rows=_SHEET_ROWS)
+    titles, sheets = read_sheets(path, content_kind(path), max_sheets=_MAX_TABLES, max_rows=_SHEET_ROWS)
     result = Description(f"workbook with {len(titles)} sheet{'' if len(titles) == 1 else 's'}")
     if len(titles) > 1:
         result.headline += (
@@ -276,7 +276,7 @@ def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Descript
 
 
 def _not_looked_at(kind: str, names: Sequence[str]) -> list[str]:
-    shown = ", ".join(map(repr, names[:_MOST_NAMED])) + (", …" if len(names) > _MOST_NAMED else "")
+    shown = ", ".join(map(repr, names[:_MAX_NAMED])) + (", …" if len(names) > _MAX_NAMED else "")
     return [f"{len(names)} more {kind}{'s' * (len(names) > 1)}, not looked at: {shown}"] if names else []
 
 
@@ -286,13 +286,13 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
 
         file = parquet.ParquetFile(path)
         schema, count = file.schema_arrow, file.metadata.num_rows
-        first: Any = next(file.iter_batches(_most_rows(schema.names), use_threads=False), None)
+        first: Any = next(file.iter_batches(_max_rows(schema.names), use_threads=False), None)
     else:
         from pyarrow import feather
 
         table = feather.read_table(path, use_threads=False, memory_map=True)
         schema, count = table.schema, table.num_rows
-        first = table.slice(0, _most_rows(schema.names))
+        first = table.slice(0, _max_rows(schema.names))
     columns = [column.to_pylist() for column in first.columns] if first is not None else []
     index = _index_names(schema)
     kept = [at for at, one in enumerate(schema.names) if str(one) not in index]
@@ -307,13 +307,13 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
     return Description(f"{kind}: {described[0]}", *described[1:])
 
 
-def _most_rows(columns: Collection[str]) -> int:
+def _max_rows(columns: Collection[str]) -> int:
     """Return how many rows of so many columns are looked at."""
-    return max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(columns))))
+    return max(100, min(_SHEET_ROWS, MAX_CELLS // max(1, len(columns))))
 
 
 def _describe_statistics(path: str, name: str, terms: Collection[str]) -> Description:
-    table = read_statistics(path, name, most_cells=MOST_CELLS)
+    table = read_statistics(path, name, max_cells=MAX_CELLS)
     count = f"{'more than ' * table.more}{len(table.rows)}"
     headline, lines, tables = describe_typed_table(
         name, list(table.kinds), table.rows, list(table.kinds.values()), count
@@ -332,7 +332,7 @@ def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Descriptio
     with contextlib.closing(open_database(path)) as database:
         listed = _tables_of(database)
         result = Description(f"SQLite with {len(listed)} table{'' if len(listed) == 1 else 's'}, views included")
-        for table, kind in listed[:_MOST_TABLES]:
+        for table, kind in listed[:_MAX_TABLES]:
             try:
                 said, lines, columns = _describe_table(database, table)
             except sqlite3.Error as error:
@@ -341,7 +341,7 @@ def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Descriptio
                 continue
             result.lines += [f"{kind} {table!r}: {said}", *(f"  {line}" for line in lines)]
             result.tables.append((f"{name}: {table}", columns))
-        result.lines += _not_looked_at("table", [one for one, _ in listed[_MOST_TABLES:]])
+        result.lines += _not_looked_at("table", [one for one, _ in listed[_MAX_TABLES:]])
         return result
 
 
@@ -359,7 +359,7 @@ def _describe_table(database: sqlite3.Connection, table: str) -> tuple[str, list
     quoted = '"' + table.replace('"', '""') + '"'
     kinds = {str(row[1]): str(row[2]) or "any" for row in database.execute(f"PRAGMA table_xinfo({quoted})")}
     keys = [str(row[1]) for row in database.execute(f"PRAGMA table_info({quoted})") if row[5]]
-    most = _most_rows(kinds)
+    most = _max_rows(kinds)
     try:
         names, rows, whole = _first_rows(database, f"SELECT * FROM {quoted} LIMIT {most}")
     except sqlite3.OperationalError as error:
@@ -405,7 +405,7 @@ def _first_rows(
 
 
 def _describe_text(path: str, name: str, terms: Collection[str]) -> Description:
-    start = read_start(path, most_bytes=_TEXT_BYTES, counted_bytes=0)
+    start = read_start(path, max_bytes=_TEXT_BYTES, counted_bytes=0)
     headline, lines = text_lines("".join(start.lines).replace("\r\n", "\n"), terms=terms, cut=not start.whole)
     return Description(f"{headline}{_encoding_words(start)}", [f"| {line}" for line in lines])
 
@@ -422,7 +422,7 @@ def _describe_xml(path: str, name: str, terms: Collection[str]) -> Description:
         described = _describe_text(path, name, terms)
         described.headline = f"{why}{described.headline}"
         return described
-    most = max(100, MOST_CELLS // len(records.names))
+    most = max(100, MAX_CELLS // len(records.names))
     count = len(records.rows)
     headline, lines, tables = describe_typed_table(
         name, records.names, records.rows[:most], [""] * len(records.names), str(count)
@@ -488,8 +488,8 @@ def _describe_tar(path: str, name: str, terms: Collection[str]) -> Description:
 
 
 def _listed(kind: str, files: Sequence[tuple[str, int]]) -> Description:
-    lines = [f"{one!r}: {size_words(size)}" for one, size in files[:_MOST_NAMED]]
-    more = [f"… {len(files) - _MOST_NAMED} more"] if len(files) > _MOST_NAMED else []
+    lines = [f"{one!r}: {size_words(size)}" for one, size in files[:_MAX_NAMED]]
+    more = [f"… {len(files) - _MAX_NAMED} more"] if len(files) > _MAX_NAMED else []
     return Description(f"{kind} archive of {len(files)} file{'' if len(files) == 1 else 's'}", lines + more)
 
 

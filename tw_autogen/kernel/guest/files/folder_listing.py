@@ -15,14 +15,14 @@ from typing import Any
 from .file_size import size_words
 from .search_terms import SearchTerms, read_search_terms, years_in
 
-MOST_ENTRIES = 20_000
+MAX_ENTRIES = 20_000
 """How many files are listed; beyond, their number is not known."""
 _DIGITS = re.compile(r"\d+")
-_MOST_LOOKED = 500
+_MAX_LOOKED = 500
 _LOOK_SHARE, _BUSY_SHARE = 0.25, 0.6
 """What part of the time for a list may be spent on looking into files, by the processor's clock and by the wall's."""
-_MOST_FAMILIES = 1000
-_MOST_SPANS, _ABOUT_CHARS, _DATED_CHARS = 50, 2000, 30
+_MAX_FAMILIES = 1000
+_MAX_SPANS, _ABOUT_CHARS, _DATED_CHARS = 50, 2000, 30
 _TABLES = (".csv", ".tsv")
 _DESCRIBED = frozenset({
     ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".geojson", ".parquet", ".pq", ".parq", ".feather", ".arrow",
@@ -97,7 +97,7 @@ class Family:
             "names": _bounded(names),
             "heads": _bounded([term.heads for term in self.terms]),
             "values": _bounded([term.values for term in self.terms]),
-            "years": sorted([*spans, *((year, year) for year in years)])[:_MOST_SPANS],
+            "years": sorted([*spans, *((year, year) for year in years)])[:_MAX_SPANS],
         }
 
 
@@ -152,13 +152,13 @@ def _natural(name: str) -> list[tuple[int, int | str]]:
     ]
 
 
-def listing_lines(kin: Sequence[Family], left_out: int, *, most_lines: int, more: bool = False) -> list[str]:
+def listing_lines(kin: Sequence[Family], left_out: int, *, max_lines: int, more: bool = False) -> list[str]:
     """Return a folder's files as lines, folder by folder.
 
     Args:
         kin: The families.
         left_out: How many hidden, ignored and secret-like ones are not in it.
-        most_lines: How many lines at most; what doesn't fit is counted.
+        max_lines: How many lines at most; what doesn't fit is counted.
         more: There are more files than were listed.
     """
     files = [entry for one in kin for entry in one.entries]
@@ -168,9 +168,9 @@ def listing_lines(kin: Sequence[Family], left_out: int, *, most_lines: int, more
     shown: dict[str, list[Family]] = {}
     for one in kin:
         shown.setdefault(one.first.name.rpartition("/")[0], []).append(one)
-    share = _most_each([len(some) for some in shown.values()], most_lines - 1 - len(shown))
+    share = _max_each([len(some) for some in shown.values()], max_lines - 1 - len(shown))
     for at, (folder, some) in enumerate(shown.items()):
-        if len(lines) >= most_lines and at < len(shown) - 1:
+        if len(lines) >= max_lines and at < len(shown) - 1:
             rest = list(shown.values())[at:]
             count = sum(len(one.entries) for group in rest for one in group)
             lines.append(f"… {count} more files in {len(rest)} folders")
@@ -187,7 +187,7 @@ def listing_lines(kin: Sequence[Family], left_out: int, *, most_lines: int, more
     return lines
 
 
-def _most_each(counts: Sequence[int], room: int) -> int:
+def _max_each(counts: Sequence[int], room: int) -> int:
     """Return how many of each group fit, where small groups leave their room to large ones."""
     most = 2
     while most < max(counts, default=0) and sum(min(count, most + 1) for count in counts) <= room:
@@ -195,13 +195,13 @@ def _most_each(counts: Sequence[int], room: int) -> int:
     return most
 
 
-def listing(folder: str, *, layouts: bool, most_lines: int, seconds: float = 60.0) -> dict[str, Any]:
+def listing(folder: str, *, layouts: bool, max_lines: int, seconds: float = 60.0) -> dict[str, Any]:
     """List a folder.
 
     Args:
         folder: Its path.
         layouts: Read the beginnings of files, to find those of one layout, and what they hold.
-        most_lines: How many lines at most.
+        max_lines: How many lines at most.
         seconds: How long it may take.
 
     Returns:
@@ -213,17 +213,17 @@ def listing(folder: str, *, layouts: bool, most_lines: int, seconds: float = 60.
     found, terms = families(entries), dict[str, SearchTerms]()
     if layouts:
         looked = [entry for entry in entries if entry.name.lower().endswith(_TABLES)]
-        looked = looked if len(looked) <= _MOST_LOOKED else []
+        looked = looked if len(looked) <= _MAX_LOOKED else []
         others = [one.first for one in found if is_described(one.first.name) and one.first not in looked]
-        for one in [*looked, *others[: _MOST_LOOKED - len(looked)]]:
+        for one in [*looked, *others[: _MAX_LOOKED - len(looked)]]:
             if time.process_time() - worked > _LOOK_SHARE * seconds or time.monotonic() - began > _BUSY_SHARE * seconds:
                 break
             terms[one.name] = read_search_terms(os.path.join(folder, one.name))
         found = families(entries, terms)
     told = [one for one in found if is_described(one.first.name) and _is_unicode(one.first.name)]
     return {
-        "lines": listing_lines(found, left_out, most_lines=most_lines, more=more),
-        "files": [[one.first.name, len(one.entries), one.about] for one in told[:_MOST_FAMILIES]],
+        "lines": listing_lines(found, left_out, max_lines=max_lines, more=more),
+        "files": [[one.first.name, len(one.entries), one.about] for one in told[:_MAX_FAMILIES]],
     }
 
 
@@ -252,7 +252,7 @@ def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
         prefix = waiting.pop(0)
         try:
             with os.scandir(os.path.join(folder, prefix)) as scanned:
-                entries = sorted(itertools.islice(scanned, MOST_ENTRIES), key=lambda one: one.name)
+                entries = sorted(itertools.islice(scanned, MAX_ENTRIES), key=lambda one: one.name)
         except OSError:
             left_out += 1
             continue
@@ -269,8 +269,8 @@ def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
             elif entry.is_file(follow_symlinks=False):
                 with contextlib.suppress(FileNotFoundError):  # gone meanwhile
                     found.append(FileEntry(f"{prefix}{entry.name}", entry.stat(follow_symlinks=False).st_size))
-        if len(found) >= MOST_ENTRIES:
-            return found[:MOST_ENTRIES], left_out, True
+        if len(found) >= MAX_ENTRIES:
+            return found[:MAX_ENTRIES], left_out, True
     return found, left_out, False
 
 

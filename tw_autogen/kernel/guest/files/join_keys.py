@@ -10,14 +10,14 @@ from functools import cached_property
 
 from .column_profile import Column
 
-_LEAST_VALUES, _MOST_VALUES = 3, 50_000
-_MOST_KEYS = 60
+_MIN_VALUES, _MAX_VALUES = 3, 50_000
+_MAX_KEYS = 60
 """Of a table: those of two tables are compared each with each."""
 _KEY_SHARE = 0.9
 """So many of a key's values occur once at least."""
 _CONTAINED, _CONTAINED_ALIKE = 0.9, 0.5
 """What part of the other column's values a key has; less is enough where the names are alike."""
-_LEAST_SHARED, _LEAST_SHARED_NUMBERS, _LEAST_DIGITS = 5, 10, 4
+_MIN_SHARED, _MIN_SHARED_NUMBERS, _MIN_DIGITS = 5, 10, 4
 """Where the names are not alike."""
 _LONGEST_MEAN = 60
 _SAMPLE = 30
@@ -105,7 +105,7 @@ def join_lines(tables: Iterable[tuple[str, Sequence[Column]]]) -> list[str]:
         parts[name] = (name.rpartition(": ")[0], *(column.name for column in columns))
         by_table.setdefault(name, []).extend(key for column in columns if (key := _key(name, column)))
     for name, keys in by_table.items():
-        by_table[name] = sorted(keys, key=lambda key: not key.unique)[:_MOST_KEYS]
+        by_table[name] = sorted(keys, key=lambda key: not key.unique)[:_MAX_KEYS]
     found = []
     for (first, some), (second, others) in itertools.combinations(by_table.items(), 2):
         if parts[first] == parts[second] and parts[first][0]:
@@ -142,7 +142,7 @@ def _key(table: str, column: Column) -> _Key | None:
         return None
     if column.kind == "number-like text" and not any(map(_is_padded, raw)):
         return None
-    if not _LEAST_VALUES <= len(raw) <= _MOST_VALUES:
+    if not _MIN_VALUES <= len(raw) <= _MAX_VALUES:
         return None
     kind = column.kind.lower()
     numbers = kind.startswith(_NUMBER_TYPES) or (column.plain and not kind.startswith(_TEXT_TYPES))
@@ -172,13 +172,11 @@ def _score(one: _Key, other: _Key) -> tuple[int, int] | None:
     if alike:
         least = _CONTAINED if one.numbers and other.numbers else _CONTAINED_ALIKE
         count = max(len(shared), len(key.folded & referring.folded))
-        enough = count >= max(_LEAST_VALUES, least * min(len(key.values), len(referring.values)))
+        enough = count >= max(_MIN_VALUES, least * min(len(key.values), len(referring.values)))
         return (alike, count) if enough else None
-    if len(shared) < max(_LEAST_SHARED, _CONTAINED * len(referring.values)) or min(map(len, shared)) < 2:
+    if len(shared) < max(_MIN_SHARED, _CONTAINED * len(referring.values)) or min(map(len, shared)) < 2:
         return None
-    if (one.numbers or other.numbers) and (
-        len(shared) < _LEAST_SHARED_NUMBERS or min(map(len, shared)) < _LEAST_DIGITS
-    ):
+    if (one.numbers or other.numbers) and (len(shared) < _MIN_SHARED_NUMBERS or min(map(len, shared)) < _MIN_DIGITS):
         return None  # small numbers agree by chance
     return 0, len(shared)
 

@@ -9,10 +9,10 @@ from typing import Any
 from .column_profile import Column, count_words, short_number, show
 
 _DEEPEST = 5
-_MOST_FIELDS = 60
+_MAX_FIELDS = 60
 _MANY_KEYS = 30
 """An object with more keys, all with values of one type, is taken for a dictionary by key."""
-_MOST_VALUES = 100_000
+_MAX_VALUES = 100_000
 
 
 def outline(value: Any) -> tuple[str, list[str], list[Column]]:
@@ -25,14 +25,14 @@ def outline(value: Any) -> tuple[str, list[str], list[Column]]:
         A headline, lines, and the scalar fields of the records as columns, if it is a list of objects.
     """
     if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-        some = value[:_MOST_VALUES]
+        some = value[:_MAX_VALUES]
         return f"JSON: list of {len(value)} objects{_sampled(value)}", record_lines(some), record_columns(value)
     if isinstance(value, list):
         return f"JSON: {_list_words([value])}", [], []
     if isinstance(value, dict):
         if _is_dictionary(value):
             first = next(iter(value))
-            lines = _lines("each value", list(value.values())[:_MOST_VALUES], 0)
+            lines = _lines("each value", list(value.values())[:_MAX_VALUES], 0)
             return f"JSON: object of {len(value)} keys, such as {show(first)}{_sampled(value)}", lines, []
         return f"JSON: object of {len(value)} key{'' if len(value) == 1 else 's'}", record_lines([value]), []
     return f"JSON: {_type(value)} {show(str(value))}", [], []
@@ -47,18 +47,18 @@ def record_lines(records: Sequence[Mapping[str, Any]], depth: int = 0) -> list[s
     """
     names = list(dict.fromkeys(name for record in records for name in record))
     lines = []
-    for name in names[:_MOST_FIELDS]:
+    for name in names[:_MAX_FIELDS]:
         values = [record[name] for record in records if name in record]
         absent = len(records) - len(values)
         lines += _lines(repr(name), values, depth, absent=absent)
-    if len(names) > _MOST_FIELDS:
-        lines.append(f"{'  ' * depth}… {len(names) - _MOST_FIELDS} more fields")
+    if len(names) > _MAX_FIELDS:
+        lines.append(f"{'  ' * depth}… {len(names) - _MAX_FIELDS} more fields")
     return lines
 
 
 def record_columns(records: Sequence[Mapping[str, Any]]) -> list[Column]:
     """Return the fields of objects as columns, items of lists as their values, to find what joins files."""
-    names = list(dict.fromkeys(name for record in records[:1000] for name in record))[:_MOST_FIELDS]
+    names = list(dict.fromkeys(name for record in records[:1000] for name in record))[:_MAX_FIELDS]
     columns = []
     for name in names:
         counts: Counter[str] = Counter()
@@ -85,7 +85,7 @@ def _lines(label: str, values: Sequence[Any], depth: int, *, absent: int = 0) ->
         count = f" ({kinds[kind]})" if len(types) > 1 else ""
         if kind == "list":
             parts.append(_list_words(some) + count)
-            items = [item for one in some for item in one][:_MOST_VALUES]
+            items = [item for one in some for item in one][:_MAX_VALUES]
             if objects := [one for one in items if isinstance(one, dict)]:
                 inner += record_lines(objects, depth + 1) if depth < _DEEPEST else []
         elif kind == "object":
@@ -105,7 +105,7 @@ def _lines(label: str, values: Sequence[Any], depth: int, *, absent: int = 0) ->
 def _object_lines(objects: Sequence[Mapping[str, Any]], depth: int) -> list[str]:
     if any(_is_dictionary(one) for one in objects):
         values = [value for one in objects for value in one.values()]
-        return _lines(f"each value{_sampled(values)}", values[:_MOST_VALUES], depth)
+        return _lines(f"each value{_sampled(values)}", values[:_MAX_VALUES], depth)
     return record_lines(objects, depth)
 
 
@@ -120,7 +120,7 @@ def _object_words(objects: Sequence[Mapping[str, Any]]) -> str:
 
 def _list_words(lists: Sequence[Sequence[Any]]) -> str:
     everything = [item for one in lists for item in one]
-    items = everything[:_MOST_VALUES]
+    items = everything[:_MAX_VALUES]
     kinds = Counter(_types(items))
     lengths = [len(one) for one in lists]
     empty = lengths.count(0)
@@ -138,7 +138,7 @@ def _list_words(lists: Sequence[Sequence[Any]]) -> str:
 
 def _sampled(values: Sized) -> str:
     """Return that only the first of many values are looked at, behind a comma; empty: all are."""
-    return f", judged by the first {_MOST_VALUES}" if len(values) > _MOST_VALUES else ""
+    return f", judged by the first {_MAX_VALUES}" if len(values) > _MAX_VALUES else ""
 
 
 def _scalar_words(kind: str, values: Sequence[Any]) -> list[str]:

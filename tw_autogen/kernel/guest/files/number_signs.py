@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .column_profile import MISSING
 
-_MOST_COLUMNS = 500
+_MAX_COLUMNS = 500
 _NUMBER = re.compile(
     r"[+-]?(?:(?:\d{1,60}|[1-9]\d{0,2}(?:,\d{3}){1,12}|[1-9]\d?(?:,\d\d){1,6},\d{3})(?:\.\d{0,60})?|\.\d{1,60})"
     r"(?:[eE][+-]?\d{1,5})?",
@@ -23,7 +23,7 @@ _INTEGER, _FLOAT_DIGITS = re.compile(r"[+-]?\d{1,20}", re.ASCII), 15
 """Integers of so many digits are exact as floats."""
 _POINTED = re.compile(r"[+-]?\d*\.[\d.]*(,\d+)?", re.ASCII)
 """What pandas takes for a number once it has left out the points."""
-_LONGEST_GROUP, _LEAST_GROUPED = 3, {",": 1, ".": 5}
+_LONGEST_GROUP, _MIN_GROUPED = 3, {",": 1, ".": 5}
 """Of fewer numbers with points all may have three decimals by chance."""
 _SHARE = 0.9
 """So many of the values with digits of a column of numbers are numbers."""
@@ -61,7 +61,7 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
     commas: list[tuple[int, set[str]]] = []
     either: list[tuple[int, set[str]]] = []
     blanked: list[tuple[str, set[str]]] = []
-    for at in range(min(_MOST_COLUMNS, max(map(len, rows), default=0))):
+    for at in range(min(_MAX_COLUMNS, max(map(len, rows), default=0))):
         values = {row[at].strip() for row in rows if at < len(row)} - MISSING
         values, sign = _without_blanks(values)
         if sign:
@@ -106,7 +106,7 @@ def _are_thousands(values: set[str], sign: str) -> bool:
     plain = {value.lstrip("+-") for value in values if sign not in value and is_number(value)} - {"0"}
     grouped = sum(sign in value for value in values)
     return (
-        grouped >= _LEAST_GROUPED[sign]
+        grouped >= _MIN_GROUPED[sign]
         and bool(plain)
         and all(one.isdecimal() and len(one) <= _LONGEST_GROUP for one in plain)
     )

@@ -16,7 +16,7 @@ from .text_encoding import can_be_utf8
 from .text_table import TextTable, cut_line, drop_blank_rows
 from .total_rows import total_notes
 
-_MOST_CELLS = 1_000_000
+_MAX_CELLS = 1_000_000
 _BLANKS = re.compile(r"[\r\n]+|\s{2,}")
 _NUMBER = {
     (".", ","): re.compile(r"[+-]?(?:\d[\d,]*)?(?:\.\d*)?(?:[Ee]-?\d+)?", re.ASCII),
@@ -102,7 +102,7 @@ def read_title_and_tables(content: bytes, *, encoding: str | None = None) -> tup
         for one in [*table.iter("style"), *filter(_is_hidden, table.iterdescendants())]:
             if one.getparent() is not None:
                 one.drop_tree()
-    tables, left = [], _MOST_CELLS
+    tables, left = [], _MAX_CELLS
     for one in shown:
         table, count = _table(one, left)
         left -= count
@@ -121,7 +121,7 @@ def _is_hidden(element: Any) -> bool:
     return _HIDDEN in (element.get("style") or "").replace(" ", "")
 
 
-def _table(element: Any, most_cells: int) -> tuple[PageTable, int]:
+def _table(element: Any, max_cells: int) -> tuple[PageTable, int]:
     """Return a table, and how many cells it has."""
     head = [row for part in element.iter("thead") for row in _head_rows(part)]
     body = [*element.xpath(".//tbody//tr"), *element.xpath("./tr")]
@@ -129,7 +129,7 @@ def _table(element: Any, most_cells: int) -> tuple[PageTable, int]:
     if not head:
         head = [*itertools.takewhile(lambda row: all(cell.tag == "th" for cell in _cells(row)), body)]
         body = body[len(head) :]
-    grid = _Grid(most_cells)
+    grid = _Grid(max_cells)
     header = grid.rows(head)
     rows = grid.rows(body, flush=not foot) + grid.rows(foot, flush=True)
     width = max(map(len, [*header, *rows]), default=0)
@@ -170,12 +170,12 @@ class _Grid:
     """The rows of a table; a cell over several rows or columns stands in each of them.
 
     Args:
-        most_cells: With more of them a `ValueError` is raised.
+        max_cells: With more of them a `ValueError` is raised.
     """
 
-    def __init__(self, most_cells: int) -> None:
+    def __init__(self, max_cells: int) -> None:
         self.count = 0
-        self._most = most_cells
+        self._most = max_cells
         self._above: list[tuple[int, str, int]] = []
 
     def rows(self, elements: list[Any], *, flush: bool = False) -> list[list[str]]:

@@ -19,14 +19,14 @@ from .database_files import open_database
 from .table_extent import lines_above_header
 from .text_encoding import find_encoding
 
-_START_BYTES, _PIECE_BYTES, _MOST_PIECES = 16_000, 4_000, 16
-_HEADER_LINES, _MOST_ROWS = 80, 400
+_START_BYTES, _PIECE_BYTES, _MAX_PIECES = 16_000, 4_000, 16
+_HEADER_LINES, _MAX_ROWS = 80, 400
 _HEAD_CHARS, _VALUE_CHARS = 800, 1600
 _LONGEST_VALUE = 60
-_MOST_COLUMNS = 60
+_MAX_COLUMNS = 60
 _NAMES_OF_SHEETS = 40
 """So many of a workbook's texts may be names of columns: they stand in the order in which they were written first."""
-_LEAST_DATE_CHARS = 5
+_MIN_DATE_CHARS = 5
 _KEY = re.compile(r'"([^"\\]{1,60})"\s{0,9}:')
 _JSON_TEXT = re.compile(r'[:\[,]\s{0,9}"([^"\\]{1,60})"')
 _SHEET = re.compile(r'<sheet [^<>]{0,200}?name="([^"<>]{1,200})"')
@@ -125,8 +125,8 @@ def _of_table(path: str, text: str, tabs: bool, *, whole: bool, packed: bool) ->
     lines = lines if whole or len(lines) < 2 else lines[:-1]
     above = lines_above_header(lines[:_HEADER_LINES], tabs=tabs)
     separator = find_separator([line for line in lines[above:] if line.strip()][:50], tabs=tabs)
-    header, *rows = parse_rows([f"{line}\n" for line in lines[above : above + _MOST_ROWS]], separator) or [[]]
-    whole = whole and len(lines) <= above + _MOST_ROWS
+    header, *rows = parse_rows([f"{line}\n" for line in lines[above : above + _MAX_ROWS]], separator) or [[]]
+    whole = whole and len(lines) <= above + _MAX_ROWS
     titles = [line.strip(f'{separator}" ') for line in lines[:above]]
     names = [one.strip().lstrip("\ufeff") for one in header]
     values = [cell.strip() for row in rows for cell in row if 1 < len(cell.strip()) <= _LONGEST_VALUE]
@@ -152,7 +152,7 @@ def _covered(names: Sequence[str], rows: Sequence[Sequence[str]], only: str = ""
     years = [one for one in names if _YEAR.fullmatch(one)]
     if len(years) > 2 and 2 * len(years) >= len(names):
         return SearchTerms(first=min(years), last=max(years))
-    for at, name in enumerate(names[:_MOST_COLUMNS]):
+    for at, name in enumerate(names[:_MAX_COLUMNS]):
         texts = [row[at].strip() for row in rows if at < len(row) and row[at].strip()]
         if len(texts) < 2 or not any(map(str.isdigit, "".join(texts[:5]))) or only not in ("", name):
             continue
@@ -160,7 +160,7 @@ def _covered(names: Sequence[str], rows: Sequence[Sequence[str]], only: str = ""
             found = [text for text in texts if _YEAR.fullmatch(text)]
             if len(found) >= 0.9 * len(texts):
                 return SearchTerms(dated=name, first=min(found), last=max(found))
-        if any(len(text) > _LEAST_DATE_CHARS for text in texts[:5]):
+        if any(len(text) > _MIN_DATE_CHARS for text in texts[:5]):
             dates = profile_columns([name], [[text] for text in texts])[0].dates
             if dates is not None:
                 return SearchTerms(dated=name, first=dates[0], last=dates[1])
@@ -175,7 +175,7 @@ def _covered_to_the_end(path: str, names: Sequence[str], rows: Sequence[Sequence
     pieces = []
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
-        places = min(_MOST_PIECES, size // (2 * _PIECE_BYTES))
+        places = min(_MAX_PIECES, size // (2 * _PIECE_BYTES))
         inner = [at for part in range(1, places) if (at := size * part // places) >= _START_BYTES]
         for at in (*inner, size - _PIECE_BYTES):
             file.seek(at)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _CHUNK_ROWS = 1000
-_MOST_LABELS = 40
+_MAX_LABELS = 40
 
 
 @dataclass
@@ -33,18 +33,18 @@ class StatisticsTable:
     @property
     def notes(self) -> list[str]:
         """Return what the file says of its columns, and the call that reads it."""
-        shown = [f"{key!r} {label!r}" for key, label in self.labels.items() if label][:_MOST_LABELS]
+        shown = [f"{key!r} {label!r}" for key, label in self.labels.items() if label][:_MAX_LABELS]
         said = [f"labels of its columns: {', '.join(shown)}"] if shown else []
         return [*said, f"to be read with {self.call}"]
 
 
-def read_statistics(path: str, name: str, *, most_cells: int) -> StatisticsTable:
+def read_statistics(path: str, name: str, *, max_cells: int) -> StatisticsTable:
     """Read the first rows of a file of Stata (`.dta`) or SAS (`.sas7bdat`, `.xpt`).
 
     Args:
         path: Of the file.
         name: What code calls it.
-        most_cells: From so many cells on no more rows are read.
+        max_cells: From so many cells on no more rows are read.
 
     Raises:
         ImportError: pandas is not installed.
@@ -63,7 +63,7 @@ def read_statistics(path: str, name: str, *, most_cells: int) -> StatisticsTable
         for frame in reader:
             table.kinds = {str(key): str(kind) for key, kind in frame.dtypes.items()}
             table.rows += frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
-            table.more = len(table.rows) * len(table.kinds) >= most_cells
+            table.more = len(table.rows) * len(table.kinds) >= max_cells
             if table.more:
                 break
     return table

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from .column_profile import is_missing
 from .csv_dialect import pandas_names
 
-_MOST_NAME_CHARS = 80
+_MAX_NAME_CHARS = 80
 """A longer text names no column."""
 _LOOKED_ROWS = 20
 _NUMBER = re.compile(r"[+\-−<>]?=? ?[$€£¥(]? ?-?[.,]?\d[\d.,]{0,40} ?[%kKmMbB)€$£]?")
@@ -179,7 +179,7 @@ def _is_header(row: Sequence[str], rows: Rows) -> bool:
         if _YEAR.fullmatch(name) and at > 0:
             if any(_YEAR.fullmatch(value) for value in _column(at, below)):
                 return False
-        elif _is_value(name) or is_missing(name) or len(name) > _MOST_NAME_CHARS:
+        elif _is_value(name) or is_missing(name) or len(name) > _MAX_NAME_CHARS:
             return False
     named = sum(all(at in names for at, cell in enumerate(one) if at and cell.strip()) for one in below)
     return named >= 0.8 * len(below) and any(_has_values(_column(at, below)) for at in names)

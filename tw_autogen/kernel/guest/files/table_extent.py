@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Collection, Sequence
 
-from .csv_dialect import BLANKS, LEAST_LINES, NUMBER, NUMBER_SHARE, SAMPLE_LINES, SEPARATORS, find_separator, parse_rows
+from .csv_dialect import BLANKS, MIN_LINES, NUMBER, NUMBER_SHARE, SAMPLE_LINES, SEPARATORS, find_separator, parse_rows
 
 _TITLE_LINES = 10
 _HEAD_LINES = 30
@@ -97,7 +97,7 @@ def is_units_row(rows: Sequence[Sequence[str]], *, missing: Collection[str] = ()
         words: Any word counts as a unit, since the line above has gaps.
     """
     first, rest = [cell.strip() for cell in rows[0]], rows[1 : SAMPLE_LINES + 1]
-    if len(rest) < LEAST_LINES or any(len(row) != len(first) for row in rest) or any(map(NUMBER.fullmatch, first)):
+    if len(rest) < MIN_LINES or any(len(row) != len(first) for row in rest) or any(map(NUMBER.fullmatch, first)):
         return False
     numbers, units = 0, 0
     for at, cell in enumerate(first):
@@ -117,7 +117,7 @@ def is_units_row(rows: Sequence[Sequence[str]], *, missing: Collection[str] = ()
 
 def _are_numbers(cells: Sequence[str]) -> bool:
     """Return whether nearly all of some filled cells are numbers, and there are enough to tell."""
-    return len(cells) >= LEAST_LINES and sum(bool(NUMBER.fullmatch(cell)) for cell in cells) > NUMBER_SHARE * len(cells)
+    return len(cells) >= MIN_LINES and sum(bool(NUMBER.fullmatch(cell)) for cell in cells) > NUMBER_SHARE * len(cells)
 
 
 def _names_year(name: str, cells: Sequence[str]) -> bool:
@@ -307,7 +307,7 @@ def _is_text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool
 
 def _has_gaps(above: Sequence[Sequence[str]], header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether lines that begin with a title have gaps, and the header and rows below them have none."""
-    full = [header, *rows[:LEAST_LINES]]
+    full = [header, *rows[:MIN_LINES]]
     one = sum(map(bool, above[0])) == 1
     return one and not any(map(all, above)) and all(cell.strip() for row in full for cell in row)
 
@@ -378,7 +378,7 @@ def _without_words(rows: Sequence[Sequence[str]], width: int) -> int:
         width: How many names it has.
     """
     end = len(rows)
-    while end > LEAST_LINES and _is_keyless(rows[end - 1], width):
+    while end > MIN_LINES and _is_keyless(rows[end - 1], width):
         end -= 1
     keyed = all(row and row[0].strip() for row in rows[1:end])
     columns = [

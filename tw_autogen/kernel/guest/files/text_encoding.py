@@ -37,22 +37,22 @@ _COUNTED = (
     (frozenset().union(*_LETTERS[_WESTERN_COUNT:-1]), 0.65),
 )
 """Letters and what they count: of a language, and less of several, as in names of places or people."""
-_LEAST_SCORE, _AS_WELL = 0.5, 0.03
+_MIN_SCORE, _AS_WELL = 0.5, 0.03
 _SIGNS_IN_WORDS = "’‘–—·"
 _SIGNS_BEFORE_WORDS = f"{_SIGNS_IN_WORDS}\xb5“”„«»¿¡‚…\xa0§€£°"
 _MICRO = re.compile(r"\xb5(?:[gmsAVFLlNWJ]|mol|Pa|Sv)(?![^\W\d])")
 _ALONE = frozenset("àéèóíöåÀÉÈÖÅ")
 """Letters that are words."""
 _MARK, _BYTE = re.compile(r"[^\x00-\x7f]"), re.compile(rb"[^\x00-\x7f]")
-_LATIN_BYTES, _MOST_MARKS = 200_000, 10_000
+_LATIN_BYTES, _MAX_MARKS = 200_000, 10_000
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-_GUESSED_BYTES, _LEAST_GUESSED = 8192, 4
+_GUESSED_BYTES, _MIN_GUESSED = 8192, 4
 GUESSED = (
     *("gb18030", "big5", "big5hkscs", "cp932", "euc_jp", "cp949", "johab"),
     *("cp1251", "koi8_r", "koi8_u", "cp866", "cp1253", "cp1255", "cp1256", "cp874"),
 )
 """Encodings that only a look at the letters tells, of several that fit the first one."""
-_FEW_BROKEN, _LEAST_LETTERS = 2, 5
+_FEW_BROKEN, _MIN_LETTERS = 2, 5
 """So many letters of UTF-8 stand for each place that is not in a text of UTF-8 with a few wrong bytes, and in all."""
 _EURO = re.compile(rb"\d ?\xa4|\xa4 ?\d")
 """The sign of the euro in ISO 8859-15, beside a number; elsewhere it is one that nobody writes."""
@@ -97,7 +97,7 @@ def latin_encodings(text: bytes) -> list[str]:
             read.add(decoded)
             scores[name] = _letters_score(decoded)
     best = max(scores.values())
-    if best < _LEAST_SCORE or scores[windows] == 1:
+    if best < _MIN_SCORE or scores[windows] == 1:
         return [windows]
     return [score for score in sorted(scores, key=scores.__getitem__, reverse=True) if scores[score] > best - _AS_WELL]
 
@@ -108,7 +108,7 @@ def _letters_score(text: str) -> float:
     Quotes around words, dashes between them and dots behind them count as letters of any language.
     """
     letters, signs, wrong = Counter[str](), Counter[str](), 0
-    for match in itertools.islice(_MARK.finditer(text), _MOST_MARKS):
+    for match in itertools.islice(_MARK.finditer(text), _MAX_MARKS):
         sign, at = match[0], match.start()
         before, after = text[at - 1 : at], text[at + 1 : at + 2]
         if sign == "\xb5" or not sign.isalpha():
@@ -148,7 +148,7 @@ def _guessed_encoding(text: bytes) -> str:
     if best is None or "cp1252" in best.could_be_from_charset:
         return ""
     words = [len(match) for match in _BEYOND_ASCII.findall(str(best))]
-    if 2 * sum(word for word in words if word > 1) <= sum(words) or sum(words) < _LEAST_GUESSED:
+    if 2 * sum(word for word in words if word > 1) <= sum(words) or sum(words) < _MIN_GUESSED:
         return ""
     return next(one for one in GUESSED if one in best.could_be_from_charset)
 
@@ -158,7 +158,7 @@ def _is_broken_utf8(text: bytes) -> bool:
     decoded = text.decode("utf-8", "replace")
     letters = len(decoded) - len(decoded.encode("ascii", "ignore")) - decoded.count("\ufffd")
     broken = count_invalid_utf8(text)
-    return letters >= max(_LEAST_LETTERS, _FEW_BROKEN * broken) if broken else letters > 0
+    return letters >= max(_MIN_LETTERS, _FEW_BROKEN * broken) if broken else letters > 0
 
 
 def count_invalid_utf8(text: bytes) -> int:

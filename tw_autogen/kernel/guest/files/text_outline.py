@@ -9,7 +9,7 @@ from typing import Any
 _WHOLE_CHARS = 1500
 """A text up to here is quoted whole."""
 _QUOTED_CHARS = 2600
-_MOST_HEADINGS = 25
+_MAX_HEADINGS = 25
 _LONGEST_PARAGRAPH = 700
 _HEADING = re.compile(r"(#{1,6}) {1,9}(\S.*)|(\d{1,3}(?:\.\d{1,3}){0,5}\.?) {1,9}([A-Z][^.]{2,80})")
 _UNDERLINE = re.compile(r"(?:={3,}|-{3,})\s{0,9}")
@@ -64,7 +64,7 @@ def text_lines(text: str, *, terms: Collection[str] = (), cut: bool = False) -> 
 
 def _outline(found: Sequence[tuple[int, int, str, int]]) -> list[str]:
     """Return a line for each heading, down to the level at which they are few; sizes with all that stands below."""
-    deepest = next((most for most in (3, 2, 1) if sum(level <= most for _, level, _, _ in found) <= _MOST_HEADINGS), 1)
+    deepest = next((most for most in (3, 2, 1) if sum(level <= most for _, level, _, _ in found) <= _MAX_HEADINGS), 1)
     merged: list[list[Any]] = []
     for at, level, title, size in found:
         if level <= deepest or not merged:
@@ -72,9 +72,9 @@ def _outline(found: Sequence[tuple[int, int, str, int]]) -> list[str]:
         else:
             merged[-1][3] += size
     said = ["sections, with characters:"]
-    shown = merged[:_MOST_HEADINGS]
+    shown = merged[:_MAX_HEADINGS]
     said += [f"{'  ' * (level - 1)}line {at + 1}: {title} ({size})" for at, level, title, size in shown]
-    return said if len(merged) <= _MOST_HEADINGS else [*said, f"… {len(merged) - _MOST_HEADINGS} more sections"]
+    return said if len(merged) <= _MAX_HEADINGS else [*said, f"… {len(merged) - _MAX_HEADINGS} more sections"]
 
 
 def headings(lines: Sequence[str]) -> list[tuple[int, int, str, int]]:

@@ -27,26 +27,26 @@ from .table_blocks import TableBlock, find_blocks, find_side_blocks
 from .table_extent import has_names, heads_above, is_note, is_units_row, may_lack_names, rows_of_table
 from .total_rows import total_notes
 
-MOST_CELLS = 250_000
-MOST_COLUMNS = 500
+MAX_CELLS = 250_000
+MAX_COLUMNS = 500
 _SHOWN_COLUMNS = 60
 RAW_CHARS = 300
 _RAW_LINES = 4
 _BELOW_LINES = 6
-_MOST_BLOCKS = 15
+_MAX_BLOCKS = 15
 _BLOCK_CHARS = 160
 _BLOCK_LINES = 20_000
 """A longer text is not searched for several tables."""
 _SIDE_LINES = 20
 _LAST_LINES = 100
-_LEAST_GAPS = 2
+_MIN_GAPS = 2
 """A header with so many empty names may hold heads of groups, each above the first of its columns."""
 _SECOND_LINE = {
     "units": "its second line is no row, but units or more names",
     "grouped": "its second line is no row, but names below merged ones, {pairs}",
     "more names": "its second line holds more names, {pairs}",
 }
-_LEAST_ROWS = 5
+_MIN_ROWS = 5
 """Rows from which on one that is narrower than all others is no header."""
 _TELLING = ("odd: ", "missing", "leading zeros", "case only")
 """Words of a column's line that its first values don't show."""
@@ -77,7 +77,7 @@ class TextTable:
     def describe(self) -> tuple[str, list[str], list[Column]]:
         """Return a headline, lines, and the columns."""
         columns = profile_columns(
-            self.names[:MOST_COLUMNS],
+            self.names[:MAX_COLUMNS],
             self.rows,
             decimal=self.decimal,
             thousands=self.thousands,
@@ -143,8 +143,8 @@ def csv_table(
     """
     lines = start.lines[above:]
     first = lines[0].count(separator) + 1
-    cells = MOST_CELLS if start.whole else MOST_CELLS // 4
-    most = max(100, cells // min(max(1, first), MOST_COLUMNS))
+    cells = MAX_CELLS if start.whole else MAX_CELLS // 4
+    most = max(100, cells // min(max(1, first), MAX_COLUMNS))
     sampled = not start.whole or len(lines) > most + 1
     values = start.rows and start.rows[above : above + most + 1]
     rows, quoting, share = _parsed_rows(lines[: most + 1], separator, sampled=sampled, values=values)
@@ -324,9 +324,7 @@ def _have_commas(pairs: Sequence[Sequence[str]]) -> bool:
 def _is_narrow(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether the first of some rows has far fewer values than all others: it can't name their columns."""
     first, widths = len(rows[0]), {len(row) for row in rows[1:] if not _is_blank(row)}
-    return (
-        first > 1 and len(rows) > _LEAST_ROWS and len(widths) == 1 and min(widths) > first + 1 and any(rows[1][first:])
-    )
+    return first > 1 and len(rows) > _MIN_ROWS and len(widths) == 1 and min(widths) > first + 1 and any(rows[1][first:])
 
 
 _NO_NAMES = "its first line holds no names: with header=None the columns are the numbers 0, 1, …"
@@ -376,7 +374,7 @@ def _second_line(header: Sequence[str], rows: Sequence[Sequence[str]], line: str
         separator: Between values.
     """
     alone = bool(rows) and line.count('"') % 2 == 0 and parse_rows([line], separator) == [rows[0]]
-    gaps = header.count("") >= _LEAST_GAPS or len(set(header)) < len(header)  # pandas repeats names of groups
+    gaps = header.count("") >= _MIN_GAPS or len(set(header)) < len(header)  # pandas repeats names of groups
     if not alone or not is_units_row(rows, missing=MISSING, words=gaps):
         return ""
     return "more names" if gaps else "units"
@@ -474,7 +472,7 @@ def block_lines(
     count = sum(bool(one.header) for one in blocks)
     number = 0
     for at, block in enumerate(blocks):
-        if at == _MOST_BLOCKS:
+        if at == _MAX_BLOCKS:
             lines.append(f"… {len(blocks) - at} more of them, down to line {blocks[-1].end}")
             break
         if not block.header:

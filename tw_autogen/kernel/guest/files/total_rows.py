@@ -22,8 +22,8 @@ _WORDS = (
 """What totals are called, as the whole label, or its first or last word."""
 _LABELS = frozenset(_WORDS.split())
 _LONGEST = 40
-_LEAST_ROWS = 2
-_MOST_LABELS = 3
+_MIN_ROWS = 2
+_MAX_LABELS = 3
 _SHARE, _EXACT = 0.001, 1e-12
 """Less than such a share of a sum is lost by rounding its numbers; of all numbers of a column by adding them."""
 
@@ -79,7 +79,7 @@ def _note(
         decimal: Sign in front of decimals.
         thousands: Sign between groups of three digits.
     """
-    if len(rows) - len(marked) < _LEAST_ROWS:
+    if len(rows) - len(marked) < _MIN_ROWS:
         return ""
     others, apart = [at for at in range(len(names)) if at not in places], set(marked)
     known = {at: {_cell(row, at) for number, row in enumerate(rows) if number not in apart} for at in others}
@@ -142,7 +142,7 @@ def _judge(numbers: Sequence[float | None], marked: Sequence[int], keys: Sequenc
             nearly = True
             if not any(abs(total - one) < _SHARE * abs(one) for one in sums):
                 return "no sum"
-    if sum(map(bool, others)) < _LEAST_ROWS or not any(totals.values()):
+    if sum(map(bool, others)) < _MIN_ROWS or not any(totals.values()):
         return "unknown"
     return "nearly" if nearly else "sum"
 
@@ -170,7 +170,7 @@ def _words(
     said += [f"{one!r} nearly" if exact else f"{one!r} is nearly the sum of {rest}" for one in near]
     sums = ", ".join([*said, *(f"{one!r} is not" for one in off)])
     if len(marked) > 1:
-        shown = ", ".join(map(show, labels[:_MOST_LABELS])) + (", …" if len(labels) > _MOST_LABELS else "")
+        shown = ", ".join(map(show, labels[:_MAX_LABELS])) + (", …" if len(labels) > _MAX_LABELS else "")
         return f"{len(marked)} rows with {shown} in {where} {'are' if sure else 'may be'} totals: {sums}"
     place = {0: "first row", len(rows) - 1: "last row"}.get(marked[0], f"row {marked[0]}")
     words = f"is a total, {exact[0]!r} the sum of the others" if sure else f"may be a total ({sums})"

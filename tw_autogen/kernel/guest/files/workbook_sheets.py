@@ -17,18 +17,18 @@ from .column_profile import MISSING, Column
 from .csv_dialect import CsvDialect, TextStart, as_lines
 from .table_blocks import find_blocks, find_side_blocks
 from .table_extent import lines_above_header
-from .text_table import MOST_CELLS, TextTable, block_lines, csv_table
+from .text_table import MAX_CELLS, TextTable, block_lines, csv_table
 
 _FAILED_CELLS = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
-_MOST_NAMES = 5
+_MAX_NAMES = 5
 _TITLE_ROWS = 300
 _FIRST_ROWS = 100
 _FORMULA = re.compile(rb"<(?:\w{1,20}:)?f[\s/>]")
 _MERGED = re.compile(rb"<(?:\w{1,20}:)?mergeCell ref=\"([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})\"")
-_MOST_MERGED = 10_000
+_MAX_MERGED = 10_000
 _LOCALE, _QUOTED = re.compile(r"\[\$-[^\]]{0,20}\]"), re.compile(r'"[^"]{0,40}"|\\.')
 _CURRENCY = re.compile(r'\[\$([^\]-]{1,10})|([$€£¥₹₽])|"\s?([A-Z]{3})\s?"')
-_UNIT_ROWS, _UNIT_COLUMNS, _MOST_UNITS = 200, 200, 8
+_UNIT_ROWS, _UNIT_COLUMNS, _MAX_UNITS = 200, 200, 8
 _FORMULA_ROWS, _FORMULA_BYTES, _FORMULA_CHARS = 5000, 50_000_000, 60
 _PIECE = 1_000_000
 _KINDS = ((bool, "boolean"), (date, "date"), (time, "time"), (timedelta, "duration"), (str, "text"), (object, "number"))
@@ -136,26 +136,26 @@ class Sheet:
                 columns.setdefault(words if len(units) > 1 else next(iter(units)), []).append(repr(table.names[at]))
         said = []
         for words, names in columns.items():
-            more = ", …" if len(names) > _MOST_UNITS else ""
-            said.append(f"{words} in {', '.join(names[:_MOST_UNITS])}{more}{', so 0.1 is 10 %' * ('%' in words)}")
+            more = ", …" if len(names) > _MAX_UNITS else ""
+            said.append(f"{words} in {', '.join(names[:_MAX_UNITS])}{more}{', so 0.1 is 10 %' * ('%' in words)}")
         part = f" of the first {_UNIT_ROWS} rows" if len(self.rows) > _UNIT_ROWS else ""
         return [f"cell formats{part} show what the values don't: {'; '.join(said)}"] if said else []
 
 
-def read_sheets(path: str, kind: str, *, most_sheets: int, most_rows: int) -> tuple[list[str], list[Sheet]]:
+def read_sheets(path: str, kind: str, *, max_sheets: int, max_rows: int) -> tuple[list[str], list[Sheet]]:
     """Return the titles of the sheets of a workbook, and the first sheets.
 
     Args:
         path: Of the file.
         kind: As its content shows: calamine reads `xls`, `xlsb` and `ods`; with a mere `zip` pandas needs the engine.
-        most_sheets: How many are read.
-        most_rows: How many rows of each at most.
+        max_sheets: How many are read.
+        max_rows: How many rows of each at most.
 
     Raises:
         ImportError: what reads it is not installed.
     """
     if kind in ("xls", "xlsb", "ods"):
-        return _read_old_sheets(path, most_sheets, most_rows)
+        return _read_old_sheets(path, max_sheets, max_rows)
     import openpyxl  # type: ignore[import-untyped]  # optional: the extra `data` brings it
 
     with open(path, "rb") as file:  # by its name openpyxl refuses one that is called otherwise
@@ -163,11 +163,11 @@ def read_sheets(path: str, kind: str, *, most_sheets: int, most_rows: int) -> tu
         sheets = []
         with contextlib.closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
             titles = [str(worksheet.title) for worksheet in book.worksheets]
-            for worksheet in book.worksheets[:most_sheets]:
+            for worksheet in book.worksheets[:max_sheets]:
                 worksheet.reset_dimensions()  # programs write wrong ones; pandas doesn't look at them either
                 given = map(_without_end, worksheet.iter_rows(values_only=True))
                 rows = list(itertools.islice(given, _FIRST_ROWS))
-                most = max(_FIRST_ROWS, min(most_rows, MOST_CELLS // (max(map(len, rows), default=0) or 1)))
+                most = max(_FIRST_ROWS, min(max_rows, MAX_CELLS // (max(map(len, rows), default=0) or 1)))
                 rows += itertools.islice(given, most + 1 - len(rows))
                 sheets.append(Sheet(str(worksheet.title), rows, len(rows) > most, worksheet.sheet_state != "visible"))
                 sheets[-1].engine = "openpyxl" * (kind == "zip")
@@ -182,7 +182,7 @@ def read_sheets(path: str, kind: str, *, most_sheets: int, most_rows: int) -> tu
     return titles, sheets
 
 
-def _read_old_sheets(path: str, most_sheets: int, most_rows: int) -> tuple[list[str], list[Sheet]]:
+def _read_old_sheets(path: str, max_sheets: int, max_rows: int) -> tuple[list[str], list[Sheet]]:
     """Return the titles of the sheets of a workbook that is not of today's Excel, and the first sheets."""
     import python_calamine  # optional: the extra `data` brings it
 
@@ -193,9 +193,9 @@ def _read_old_sheets(path: str, most_sheets: int, most_rows: int) -> tuple[list[
             book = opened.enter_context(python_calamine.CalamineWorkbook.from_path(path))
         tables = [one for one in book.sheets_metadata if one.typ == python_calamine.SheetTypeEnum.WorkSheet]
         sheets = []
-        for about in tables[:most_sheets]:
+        for about in tables[:max_sheets]:
             one = book.get_sheet_by_name(about.name)
-            most = max(_FIRST_ROWS, min(most_rows, MOST_CELLS // (one.width or 1)))
+            most = max(_FIRST_ROWS, min(max_rows, MAX_CELLS // (one.width or 1)))
             read = one.to_python(skip_empty_area=False, nrows=most + 1)
             rows = [_without_end(list(map(_as_excel, row))) for row in read]
             hidden = about.visible != python_calamine.SheetVisibleEnum.Visible
@@ -262,7 +262,7 @@ def _merged_and_formulas(path: str) -> tuple[dict[str, list[tuple[int, int, int,
                 while left > 0 and (piece := sheet.read(_PIECE)):
                     text = end + piece
                     formulas = formulas or _FORMULA.search(text) is not None
-                    found |= dict.fromkeys(_MERGED.findall(text) if len(found) < _MOST_MERGED else ())
+                    found |= dict.fromkeys(_MERGED.findall(text) if len(found) < _MAX_MERGED else ())
                     cut = max(text.rfind(b"<"), len(text) - 100)
                     end, left = text[cut:], left - len(piece)
             places = (range_boundaries(one.decode()) for one in found)
@@ -336,7 +336,7 @@ def _kind(values: Sequence[Any]) -> str:
 def _names_no_text(header: Sequence[Any]) -> list[str]:
     """Return a note on the names of columns that are numbers or dates, as pandas keeps them."""
     names = [_cell(one) if isinstance(one, (int, float)) else repr(one) for one in header if not _is_text(one)]
-    shown = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+    shown = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
     return [f"names that are no texts, but numbers or dates: {shown}"] if names else []
 
 
