@@ -1,6 +1,8 @@
 """Files that a request only names are described and readable as given ones are. Scripted models, fake kernels."""
 
 import contextlib
+import dataclasses
+import json
 import os
 import sqlite3
 import unicodedata
@@ -16,6 +18,7 @@ from tw_autogen.model import Usage
 from tw_autogen.planner import Planner
 from tw_autogen.session import Answer, AnswerFiles, Session, SessionSettings, files_not_made, fork_session
 from tw_autogen.session.path_grants import Grants
+from tw_autogen.session.working_copies import Copied, stamp, write_copies
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 
@@ -330,6 +333,40 @@ def test_a_damaged_record_of_copies_is_as_good_as_none(tmp_path, users, record):
     with Session([Planner(model)], folder=tmp_path / "session", settings=settings) as session:
         session.ask("describe sales.csv")
 
+        assert (session.folder / "sales.csv").exists()
+
+
+@pytest.mark.parametrize("seal", ["", '"seal": "0"', "of another folder", "by another user"])
+def test_a_record_of_copies_that_somebody_else_wrote_hands_out_no_file(tmp_path, users, monkeypatch, seal):
+    """A program that may write to the session's folder names a file of the user's for which it has put a "copy"."""
+    root, secret = tmp_path / "session", tmp_path / "secret"
+    (root / "files").mkdir(parents=True)
+    secret.write_text("canary")
+    planted = root / "files" / "c.txt"
+    planted.write_bytes(b"x")
+    planted.chmod(0o444)
+    record = {"c.txt": Copied(str(secret), (0, 0), stamp(planted.stat()))}
+    if seal == "of another folder":
+        (tmp_path / "other").mkdir()
+        write_copies(tmp_path / "other", record)
+        (tmp_path / "other/copies.json").rename(root / "copies.json")
+    elif seal == "by another user":
+        with monkeypatch.context() as patch:
+            patch.setattr("tw_autogen.owner_marks.user_key", lambda: b"k" * 32)
+            write_copies(root, record)
+    else:
+        plain = {name: dataclasses.asdict(copy) for name, copy in record.items()}
+        (root / "copies.json").write_text(json.dumps(plain)[:-1] + (f", {seal}" if seal else "") + "}")
+    worker = CodeInterpreter(ScriptedModel([]), FakeKernel([], folder=root / "files"))
+    planner, settings = (
+        Planner(ScriptedModel([plans("Fine.", to="User")]), [worker]),
+        SessionSettings(user_folder=str(users)),
+    )
+
+    with Session([planner, worker], folder=root, settings=settings) as session:
+        session.ask("describe sales.csv")
+
+        assert planted.read_bytes() == b"x"
         assert (session.folder / "sales.csv").exists()
 
 

@@ -54,7 +54,7 @@ from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.settings_sources import read_logged
 from tw_autogen.session.trust_review import compare_trusted, distrusted_folder
-from tw_autogen.session.working_copies import forget_copies, refuse_replacing
+from tw_autogen.session.working_copies import refuse_replacing
 from tw_autogen.session.workspace import chosen_folder, ignore_in_git, session_folder
 from tw_autogen.session_layout import FILES
 from tw_autogen.setting_values import naming_folder, relative_to_folder
@@ -225,8 +225,6 @@ def open_team(
     # What was made is closed again if a later part can't be made.
     with compared_with(read.files), _held_folder(root), ExitStack() as undo:
         opened: list[Session] = []
-        if earlier is not None and not earlier.made_by_user:
-            forget_copies(root)
         guards = undo.enter_context(ImportGuards(read.files))
         asked = _told(approve, opened)
         kernels = Kernels(

@@ -22,7 +22,8 @@ from tw_autogen.private_files import create_held_folder
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import EarlierSession, is_made_by_user, mark_own_session
 from tw_autogen.session.event_journal import LARGEST_BYTES, seal_lines, whole_lines
-from tw_autogen.session_layout import COPIES, FILES, JOURNAL
+from tw_autogen.session.working_copies import read_copies, write_copies
+from tw_autogen.session_layout import FILES, JOURNAL
 
 _MAX_LEVELS = 100
 _ID = re.compile(r"session-[0-9a-f]+")
@@ -63,9 +64,8 @@ def fork_session(
             # a copy is no more this user's own than the first one
             journal = seal_lines(target, lines) if own else b"".join(line + b"\n" for line in lines)
             target.copy_in(io.BytesIO(journal), JOURNAL, mode=0o600)
-            if source.has_file(COPIES):
-                with source.open_file(COPIES) as record:
-                    target.copy_in(record, COPIES, mode=0o600, limit_bytes=LARGEST_BYTES)
+            if known := read_copies(folder):
+                write_copies(root, known)
             target.make_folder(FILES)
             if source.has_entry(FILES):
                 with source.open_folder(FILES) as files, target.open_folder(FILES) as copies:

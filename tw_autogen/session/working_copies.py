@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
+from tw_autogen.owner_marks import LineSeals, unsealed
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session_layout import COPIES, LONGEST_NAME_BYTES
 
@@ -44,14 +45,18 @@ class Copied:
 
 
 def read_copies(root: Path) -> dict[str, Copied]:
-    """Return what `write_copies` has written in a session's folder; empty if it can't be read.
+    """Return what `write_copies` has written in a session's folder; empty if it can't be read, or anyone else wrote it.
 
     Args:
         root: The session's folder.
     """
     try:
         with SafeFolder(root) as opened:
-            plain = bounded_json.loads(opened.read_file(COPIES, limit_bytes=_RECORD_BYTES))
+            seals, line = LineSeals(opened, COPIES), opened.read_file(COPIES, limit_bytes=_RECORD_BYTES)
+        seals.take(line)
+        if not seals.holds:
+            return {}
+        plain = bounded_json.loads(unsealed(line))
         return {name: Copied(str(one["source"]), _pair(one["was"]), _pair(one["copy"])) for name, one in plain.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
@@ -66,18 +71,9 @@ def write_copies(root: Path, copies: Mapping[str, Copied]) -> None:
     """
     text = json.dumps({name: asdict(copy) for name, copy in copies.items()})
     with contextlib.suppress(OSError), SafeFolder(root) as opened:  # a full disk: what is there counts as code's then
-        opened.copy_in(io.BytesIO(text.encode()), COPIES, mode=0o600)
-
-
-def forget_copies(root: Path) -> None:
-    """Take all files in the working folder for code's: who else may have made a session may have written its record.
-
-    Args:
-        root: The session's folder.
-    """
-    with SafeFolder(root) as opened:
-        if opened.has_entry(COPIES):
-            opened.remove(COPIES)
+        # sealed: files of the host are copied to code by this record
+        line = LineSeals(opened, COPIES).seal_all([text.encode()])
+        opened.copy_in(io.BytesIO(line), COPIES, mode=0o600)
 
 
 def _pair(plain: Sequence[int]) -> Stamp:
