@@ -10,6 +10,8 @@ FILES = "files"
 """The folder in which its code works."""
 COPIES = "copies.json"
 """The file that says of which files those in `FILES` are copies."""
+FOLDER_COPIES = ".tw-copies.json"
+"""The same in a folder of the user's own in which code works."""
 LONGEST_NAME_BYTES = 255
 """What file systems take."""
 CELLS = ".checkpoint/cells.jsonl"

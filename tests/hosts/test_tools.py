@@ -748,17 +748,32 @@ def test_files_that_an_answer_links_to_are_brought_over_no_link_out_of_an_untrus
     assert (answer, list(copies), list(ours.iterdir())) == (f"[key]({here}/coding/key.md)", [], [])
 
 
-@pytest.mark.parametrize(("there", "replaced"), [("", True), ("a copy", True), ("another", False)])
+@pytest.mark.parametrize(
+    ("there", "replaced"),
+    [
+        ("", True),
+        ("a copy", True),
+        ("a copy that was changed", False),
+        ("another", False),
+        ("another, read-only", False),
+    ],
+)
 def test_a_copy_replaces_no_file_of_the_users_own_folder(tmp_path, there, replaced):
-    (tmp_path / "given").mkdir()
-    (tmp_path / "given" / "sales.csv").write_text("given")
-    (tmp_path / "own").mkdir()
-    if there:
-        (tmp_path / "own" / "sales.csv").write_text("own")
-        (tmp_path / "own" / "sales.csv").chmod(0o444 if there == "a copy" else 0o644)
+    given, own = tmp_path / "given" / "sales.csv", tmp_path / "own" / "sales.csv"
+    given.parent.mkdir()
+    own.parent.mkdir()
+    if there.startswith("a copy"):
+        given.write_text("given before")
+        with KernelCodeExecutor(folder=own.parent, files=[given]):
+            pass
+    if there not in ("", "a copy"):
+        own.unlink(missing_ok=True)
+        own.write_text("own")
+        own.chmod(0o444 if "read-only" in there else 0o644)
+    given.write_text("given")
     refusal = contextlib.nullcontext() if replaced else pytest.raises(ConfigError, match=r"would replace another file")
 
-    with refusal, KernelCodeExecutor(folder=tmp_path / "own", files=[tmp_path / "given" / "sales.csv"]):
+    with refusal, KernelCodeExecutor(folder=own.parent, files=[given]):
         pass
 
-    assert (tmp_path / "own" / "sales.csv").read_text() == ("given" if replaced else "own")
+    assert own.read_text() == ("given" if replaced else "own")

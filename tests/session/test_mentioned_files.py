@@ -336,6 +336,18 @@ def test_a_damaged_record_of_copies_is_as_good_as_none(tmp_path, users, record):
         assert (session.folder / "sales.csv").exists()
 
 
+def test_a_named_file_is_renewed_over_no_link_whatever_mode_code_has_given_its_copy(session, users, tmp_path):
+    session.ask("describe sales.csv")
+    copy = session.folder / "sales.csv"
+    copy.chmod(0o444)
+    (users / "sales.csv").unlink()
+    (users / "sales.csv").symlink_to(tmp_path / "outside.csv")
+
+    session.ask("go on")
+
+    assert copy.read_text(encoding="utf-8") == "day,revenue\n1,20\n"
+
+
 @pytest.mark.parametrize("seal", ["", '"seal": "0"', "of another folder", "by another user"])
 def test_a_record_of_copies_that_somebody_else_wrote_hands_out_no_file(tmp_path, users, monkeypatch, seal):
     """A program that may write to the session's folder names a file of the user's for which it has put a "copy"."""
@@ -345,7 +357,7 @@ def test_a_record_of_copies_that_somebody_else_wrote_hands_out_no_file(tmp_path,
     planted = root / "files" / "c.txt"
     planted.write_bytes(b"x")
     planted.chmod(0o444)
-    record = {"c.txt": Copied(str(secret), (0, 0), stamp(planted.stat()))}
+    record = {"c.txt": Copied(str(secret), (0, 0), stamp(planted.stat()), given=True)}
     if seal == "of another folder":
         (tmp_path / "other").mkdir()
         write_copies(tmp_path / "other", record)

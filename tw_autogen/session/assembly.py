@@ -54,9 +54,9 @@ from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.settings_sources import read_logged
 from tw_autogen.session.trust_review import compare_trusted, distrusted_folder
-from tw_autogen.session.working_copies import refuse_replacing
+from tw_autogen.session.working_copies import given_copies, read_copies, refuse_replacing, write_copies
 from tw_autogen.session.workspace import chosen_folder, ignore_in_git, session_folder
-from tw_autogen.session_layout import FILES
+from tw_autogen.session_layout import FILES, FOLDER_COPIES
 from tw_autogen.setting_values import naming_folder, relative_to_folder
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import FolderTrust
@@ -314,9 +314,11 @@ def open_kernel(
         undo.enter_context(_held_folder(place, mode=FOLDER_MODE))  # code may be able to write above it
         kernels = Kernels(place, read, "", checked_approve(approve), undo, distrusted=distrusted)
         kernel = kernels.pick(RoleConfig("code_interpreter"))
-        if folder is not None:
-            refuse_replacing(sources, place)
-        place_inputs(sources, place, lambda path: False, distrusted=held, limit_mb=settings.disk_mb)
+        copies = read_copies(place, FOLDER_COPIES)
+        refuse_replacing(sources, place, copies)
+        placed = place_inputs(sources, place, lambda path: False, distrusted=held, limit_mb=settings.disk_mb)
+        if sources:
+            write_copies(place, {**copies, **given_copies(sources, placed, place)}, FOLDER_COPIES)
     return kernel
 
 

@@ -195,7 +195,7 @@ class MentionedFileCopier:
                     with users.open_file(relative) as file:
                         own.copy_in(file, plain, mode=_WRITABLE, limit_bytes=LARGE_BYTES)
                     was, copy = stamp(info), stamp(own.info(plain))
-                    self._copies[plain] = Copied(str(source), was, copy)
+                    self._copies[plain] = Copied(str(source), was, copy, given=False)
         return self._folder / plain
 
     def _relative(self, name: str) -> str | None:
@@ -256,7 +256,7 @@ def withheld_words(names: Collection[str]) -> str:
 
 def _copy_of(source: str) -> Copied:
     """Return a copy that holds its name, whatever has become of it."""
-    return Copied(source, (0, 0), (0, 0))
+    return Copied(source, (0, 0), (0, 0), given=False)
 
 
 def _is_data(name: str) -> bool:

@@ -37,6 +37,7 @@ from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import Team
 from tw_autogen.session.working_copies import (
     Copied,
+    given_copies,
     incomplete_copy_reason,
     is_outdated,
     outdated_note,
@@ -492,9 +493,7 @@ class SessionInputs(Closing):
         return renewed, outdated
 
     def _copied_again(self, name: str, source: Path) -> Path | None:
-        with SafeFolder(self._folder) as opened:
-            named = opened.info(name).st_mode & _WRITABLE
-        if named:  # no request has given it
+        if not self._copies[name].given:
             return self._named.renew(name)
         given = self.checked_files("", source, {}, ())
         return self._placed(given, self._copies)[0]
@@ -509,12 +508,7 @@ class SessionInputs(Closing):
             limit_mb=self._grants.settings.disk_mb,
             copies=copies,
         )
-        with SafeFolder(self._folder) as opened:
-            for path, copy in zip(given, placed, strict=True):
-                if copy.parent == self._folder and not opened.name_of(path):
-                    with suppress(OSError):  # it has gone meanwhile
-                        was, now = stamp(path.stat()), stamp(opened.info(copy.name))
-                        self._copies[copy.name] = Copied(os.path.abspath(path), was, now)
+        self._copies.update(given_copies(given, placed, self._folder))
         return placed
 
     @contextmanager

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import shlex
-import stat
 import struct
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +23,6 @@ from tw_autogen.session_layout import COPIES, LONGEST_NAME_BYTES
 
 _SQLITE = b"SQLite format 3\0"
 _RECORD_BYTES = 4_000_000
-_WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 Stamp = tuple[int, int]
 
@@ -37,43 +35,50 @@ class Copied:
         source: Path of the file, absolute.
         was: The file's time and size when it was copied.
         copy: Those of the copy: where it has others now, code has written it.
+        given: Whether a request gave the file; False: its words only named it, and it is read over no link.
     """
 
     source: str
     was: Stamp
     copy: Stamp
+    given: bool
 
 
-def read_copies(root: Path) -> dict[str, Copied]:
+def read_copies(root: Path, name: str = COPIES) -> dict[str, Copied]:
     """Return what `write_copies` has written in a session's folder; empty if it can't be read, or anyone else wrote it.
 
     Args:
         root: The session's folder.
+        name: Of the record.
     """
     try:
         with SafeFolder(root) as opened:
-            seals, line = LineSeals(opened, COPIES), opened.read_file(COPIES, limit_bytes=_RECORD_BYTES)
+            seals, line = LineSeals(opened, COPIES), opened.read_file(name, limit_bytes=_RECORD_BYTES)
         seals.take(line)
         if not seals.holds:
             return {}
         plain = bounded_json.loads(unsealed(line))
-        return {name: Copied(str(one["source"]), _pair(one["was"]), _pair(one["copy"])) for name, one in plain.items()}
+        return {
+            copy: Copied(str(one["source"]), _pair(one["was"]), _pair(one["copy"]), one["given"] is True)
+            for copy, one in plain.items()
+        }
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 
-def write_copies(root: Path, copies: Mapping[str, Copied]) -> None:
+def write_copies(root: Path, copies: Mapping[str, Copied], name: str = COPIES) -> None:
     """Write down of which files those in the working folder are copies, for when the session is resumed.
 
     Args:
         root: The session's folder.
         copies: By name.
+        name: Of the record.
     """
-    text = json.dumps({name: asdict(copy) for name, copy in copies.items()})
+    text = json.dumps({copy: asdict(one) for copy, one in copies.items()})
     with contextlib.suppress(OSError), SafeFolder(root) as opened:  # a full disk: what is there counts as code's then
         # sealed: files of the host are copied to code by this record
         line = LineSeals(opened, COPIES).seal_all([text.encode()])
-        opened.copy_in(io.BytesIO(line), COPIES, mode=0o600)
+        opened.copy_in(io.BytesIO(line), name, mode=0o600)
 
 
 def _pair(plain: Sequence[int]) -> Stamp:
@@ -81,12 +86,31 @@ def _pair(plain: Sequence[int]) -> Stamp:
     return int(time), int(size)
 
 
-def refuse_replacing(paths: Sequence[Path], folder: Path) -> None:
-    """Refuse files whose copies would replace a file of the User's own folder; read-only ones are earlier copies.
+def given_copies(paths: Sequence[Path], placed: Sequence[Path], folder: Path) -> dict[str, Copied]:
+    """Return of which of the given files there are copies in the working folder, by name.
+
+    Args:
+        paths: The files.
+        placed: What `place_inputs` returned for them.
+        folder: The working folder.
+    """
+    copies = {}
+    with SafeFolder(folder) as opened:
+        for path, copy in zip(paths, placed, strict=True):
+            if copy.parent == folder and not opened.name_of(path):
+                with contextlib.suppress(OSError):  # it has gone meanwhile
+                    was, now = stamp(path.stat()), stamp(opened.info(copy.name))
+                    copies[copy.name] = Copied(os.path.abspath(path), was, now, given=True)
+    return copies
+
+
+def refuse_replacing(paths: Sequence[Path], folder: Path, copies: Mapping[str, Copied]) -> None:
+    """Refuse files whose copies would replace a file of the User's own folder.
 
     Args:
         paths: The files, as `checked_inputs` returned them.
         folder: Where code will run.
+        copies: What was copied there before; a copy that is unchanged may be replaced.
 
     Raises:
         ConfigError: names the file and the other one.
@@ -94,7 +118,8 @@ def refuse_replacing(paths: Sequence[Path], folder: Path) -> None:
     with SafeFolder(folder) as opened:
         for path, name in zip(paths, working_names(paths), strict=True):
             with contextlib.suppress(FileNotFoundError):
-                if opened.name_of(path) != name and opened.info(name).st_mode & _WRITABLE:
+                info, copied = opened.info(name), copies.get(name)
+                if opened.name_of(path) != name and not (copied and stamp(info) == copied.copy):
                     raise ConfigError(
                         f"{path}: its copy would replace another file, {folder / name}; rename one, or let code "
                         "work in another folder"
