@@ -228,6 +228,21 @@ def test_a_table_that_cannot_be_written_is_an_error_that_names_the_folder_and_le
         assert os.listdir(tmp_path / FOLDER) == []
 
 
+def test_a_table_whose_file_code_has_removed_is_an_error_of_the_kernel_and_not_of_its_type(tmp_path):
+    code = (
+        "import contextlib, os, threading\ndef clear():\n    while True:\n        with contextlib.suppress(OSError):\n"
+        f"            for name in os.listdir({FOLDER!r}):\n                os.unlink(f'{FOLDER}/{{name}}')\n"
+        "threading.Thread(target=clear, daemon=True).start()"
+    )
+    with LocalKernel(tmp_path) as kernel:
+        kernel.put("first", pd.DataFrame({"a": [1]}))
+        assert kernel.execute(code, seconds=30).ok
+
+        with pytest.raises(KernelError, match="No such file"):
+            for _ in range(200):
+                kernel.put("table", pd.DataFrame({"a": range(1000)}))
+
+
 def test_a_table_that_came_can_be_changed(kernel):
     kernel.put("table", pd.DataFrame({"a": [1, 2], "b": ["x", "y"], "c": [True, False]}))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import copy
 import keyword
@@ -10,7 +11,7 @@ import threading
 import time
 import unicodedata
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -185,9 +186,7 @@ class LiveKernel(Closing):
                 raise KernelError(f"the kernel gave no answer when asked for {name!r}", folder=self.folder)
             if answer.get("type") == "KeyError":
                 raise KeyError(name)
-            if answer.get("type") == "OSError":
-                raise KernelError(answer["error"], folder=self.folder)
-            raise TypeError(answer["error"])
+            raise self._refused(answer)
 
     def describe_files(
         self, files: Sequence[tuple[str, str]], *, seconds: float, all_seconds: float | None = None
@@ -490,10 +489,16 @@ class LiveKernel(Closing):
         packed = live.codec.pack(value)
         answer = self._ask(live, "put", name=name, value=packed, session=not is_table(value))
         if "error" in answer:
-            raise TypeError(answer["error"])
+            raise self._refused(answer)
         if "ok" not in answer:
             raise KernelError(f"the kernel gave no answer when given {name!r}", folder=self.folder)
         return packed
+
+    def _refused(self, answer: Mapping[str, Any]) -> Exception:
+        """Return the error for a value that did not cross: a file of its table, or its type."""
+        kind = getattr(builtins, str(answer.get("type")), None)
+        is_files = isinstance(kind, type) and issubclass(kind, OSError)
+        return KernelError(answer["error"], folder=self.folder) if is_files else TypeError(answer["error"])
 
     def _serve(self, live: KernelClient, name: str, doc: str) -> None:
         answer = self._ask(live, "serve", name=name, doc=doc)

@@ -62,7 +62,7 @@ def read_copies(root: Path, name: str = COPIES) -> dict[str, Copied]:
             copy: Copied(str(one["source"]), _pair(one["was"]), _pair(one["copy"]), one["given"] is True)
             for copy, one in plain.items()
         }
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return {}
 
 
