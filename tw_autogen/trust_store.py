@@ -43,8 +43,8 @@ CODE_SUFFIXES: tuple[str, ...] = (
     *(".js", ".mjs", ".cjs", ".ts", ".sh"),
 )
 """What the names of files end with that are code or describe it."""
-MODEL_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
-"""Of weights that are pickled, as Python objects are."""
+ALL_SUFFIXES = ("",)
+"""Of a model's files: an index may name any of them as weights, which are pickled as Python objects are."""
 PROGRAM_SUFFIXES: tuple[str, ...] = (
     ".py", ".pyc", ".pyz", ".pyzw", ".pex", ".pth", "._pth", ".so", ".pyd", ".dll", ".dylib", ".toml", ".cfg",
     ".ini", ".lock", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".sh", ".bash", ".ps1", ".bat",
@@ -389,7 +389,7 @@ def code_files(
             listed, so that what it holds is not known.
     """
     count, imports, programs = 0, suffixes == CODE_SUFFIXES, suffixes == PROGRAM_SUFFIXES
-    left_out = () if set(MODEL_SUFFIXES) <= set(suffixes) else (".git",) if programs else (".git", ".tw")
+    left_out = () if suffixes == ALL_SUFFIXES else (".git",) if programs else (".git", ".tw")
     walked: set[str] = set()
     for folder in sorted(map(os.path.abspath, folders), key=len):  # those that hold others come first
         for place, inner, names in _walk(folder) if folder not in walked else ():

@@ -41,14 +41,13 @@ from tw_autogen.settings_trust import Trust
 from tw_autogen.trust_store import (
     MAX_BYTES,
     MAX_SETTINGS_BYTES,
-    MODEL_SUFFIXES,
     PROGRAM_SUFFIXES,
     hash_regular,
     lie_together,
     read_regular,
 )
 
-_BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", ".zip", *MODEL_SUFFIXES)
+_BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", ".zip")
 """Of files that may be larger than code that people write."""
 _MAX_HASHED_BYTES = 1 << 30
 """Of all files of a folder together."""

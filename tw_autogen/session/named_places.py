@@ -21,9 +21,9 @@ from tw_autogen.setting_values import Setting, climbed_path, texts_of
 from tw_autogen.settings import FolderSetting
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE
 from tw_autogen.trust_store import (
+    ALL_SUFFIXES,
     CODE_SUFFIXES,
     MAX_SETTINGS_BYTES,
-    MODEL_SUFFIXES,
     PROGRAM_SUFFIXES,
     BytecodeCaches,
     code_files,
@@ -63,9 +63,10 @@ def _is_no_node_folder(path: str) -> bool:
     return os.path.basename(path) != "node_modules"
 
 
-def links_below(place: Path) -> Iterator[Path]:
-    """Yield the links in a folder of code, however deep, in order; so many at most as are looked at."""
-    return (Path(one) for one in itertools.islice(_entries_below(place), _MAX_ENTRIES) if one.is_symlink())
+def links_below(places: Iterable[Path]) -> Iterator[Path]:
+    """Yield the links in folders of code, however deep, in order; so many at most of all as are looked at."""
+    entries = itertools.chain.from_iterable(map(_entries_below, places))
+    return (Path(one) for one in itertools.islice(entries, _MAX_ENTRIES) if one.is_symlink())
 
 
 def _entries_below(place: Path) -> Iterator[os.DirEntry[str]]:
@@ -128,7 +129,7 @@ class NamedPlaces:
         for text in words:  # also one that is missing, so that it counts as such
             self._files.update(_meant(text, folder))
         model, program = one.key == "embedding.folder", one.key.endswith(PROGRAM_OF_ROLE)
-        suffixes = (*CODE_SUFFIXES, *MODEL_SUFFIXES) if model else PROGRAM_SUFFIXES if program else CODE_SUFFIXES
+        suffixes = ALL_SUFFIXES if model else PROGRAM_SUFFIXES if program else CODE_SUFFIXES
         self._add_words(words, folder, folder, inner=model or program, suffixes=suffixes)
         if one.key == "kernel.python":
             for text in words:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import stat
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError, ConversationFormatError, path_suggestion
@@ -34,7 +35,6 @@ EXAMPLES = (
 _MAX_LISTED = 10_000
 _MAX_LOOKED_AT = 150
 """Of the names in an example folder; sorting and resolving more takes minutes."""
-_ROLE_ENDING = "role.yaml"
 ROLE_FOLDERS = ("roles", "ext_role")
 """Where a project's own roles are looked for."""
 
@@ -266,7 +266,7 @@ def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
     if place and not os.path.isdir(folder / place):
         raise ConfigError(f"session.role_folder: there is no folder {folder / place}")
     places = role_places(folder, place)
-    return roles_among((path for one in places for path in one.glob(f"*/*{_ROLE_ENDING}")), places)
+    return _declared([[one / name for name in sorted(_names(one))] for one in places])
 
 
 def role_places(folder: Path, place: str = "") -> list[Path]:
@@ -288,34 +288,57 @@ def roles_inside(folder: Path, place: str = "") -> tuple[dict[str, Path], list[P
         folder: Of the project.
         place: As the setting `session.role_folder`.
     """
-    files: list[Path] = []
+    inside: list[list[Path]] = []
     outside: list[Path] = []
-    places = role_places(folder, place)
-    for one in places:
-        inside = not step_out_of(folder, one)
-        found = [one / name for name in sorted(_names(one) if os.path.isdir(one) else ())] if inside else [one]
-        for role in found:
-            if step_out_of(folder, role):
-                outside += [role] if role not in places or not place and os.path.lexists(role) else []
-            else:
-                files += [role / name for name in _names(role) if name.endswith(_ROLE_ENDING)]
-    return roles_among(files, places), outside
+    for one in role_places(folder, place):
+        if step_out_of(folder, one):
+            outside += [one] if not place and os.path.lexists(one) else []
+            continue
+        found = [one / name for name in sorted(_names(one))]
+        out = {role for role in found if step_out_of(folder, role)}
+        outside += sorted(out)
+        inside.append([role for role in found if role not in out])
+    return _declared(inside), outside
 
 
-def roles_among(files: Iterable[Path], places: Sequence[Path]) -> dict[str, Path]:
-    """Return the folders of the roles that some files declare, by their names; the first place counts.
-
-    A folder whose name begins with a dot is none of a role: such folders are not looked through for trust.
+def _declared(found: Iterable[Iterable[Path]]) -> dict[str, Path]:
+    """Return those folders that hold a role, by their names; the first place counts.
 
     Args:
-        files: In any order.
+        found: What lies in each of the places for roles. A folder to which many links lead is looked through once.
+    """
+    roles: dict[str, Path] = {}
+    known: dict[tuple[int, int], bool] = {}
+    for folder in chain.from_iterable(found):
+        with suppress(OSError, ValueError):
+            info = os.stat(folder)
+            key = (info.st_dev, info.st_ino)
+            if key not in known:
+                known[key] = stat.S_ISDIR(info.st_mode) and _holds_role(folder)
+            if known[key] and not _is_hidden(folder):
+                roles.setdefault(folder.name, folder)
+    return roles
+
+
+def _holds_role(folder: Path) -> bool:
+    with suppress(OSError), os.scandir(folder) as found:
+        return any(is_role_file(Path(one.name)) for one in found)
+    return False
+
+
+def is_role_in(path: Path, places: Collection[Path]) -> bool:
+    """Return whether a file would declare a role in one of these places.
+
+    Args:
+        path: Absolute.
         places: As of `role_places`.
     """
-    found: dict[str, Path] = {}
-    for path in sorted(files, key=lambda path: (path.parent.parent != places[0], path)):
-        if is_role_file(path) and path.parent.parent in places and not path.parent.name.startswith("."):
-            found.setdefault(path.parent.name, path.parent)
-    return found
+    return is_role_file(path) and path.parent.parent in places and not _is_hidden(path.parent)
+
+
+def _is_hidden(folder: Path) -> bool:
+    """Return whether a folder is none of a role by its name: such folders are not looked through for trust."""
+    return folder.name.startswith(".")
 
 
 def example_files(folder: Path, *, inside: bool = False) -> list[Path]:

@@ -23,10 +23,10 @@ from tw_autogen.session.project import (
     EXAMPLES,
     example_files,
     is_project,
+    is_role_in,
     own_examples,
     role_folders,
     role_places,
-    roles_among,
     roles_inside,
     settings_files,
 )
@@ -122,13 +122,15 @@ class Review:
         wants = inside.wants if brings_code else inside._settings_wanted
         if not wants:
             return ""
-        wants = tuple(sorted(wants, key=rank))  # what is left out of the line is the least
+        first = {want.name: want for want in reversed(sorted(wants, key=rank))}
+        wants = tuple(sorted(wants, key=lambda want: (want is not first[want.name], rank(want))))  # the least is cut
         for max_chars in _MAX_BRIEF_CHARS:  # no long words about one thing hide the name of another
             named = [f"{w.name} ({_shortened(w.brief, max_chars)})" if w.brief else w.name for w in wants]
             if sum(map(len, named)) <= _MAX_LISTED_CHARS:
                 break
         listed = _listed(named, most=_MAX_PROMPTS, max_chars=_MAX_PROMPTS_CHARS, max_name_chars=_MAX_WANT_CHARS)
-        return f"{self.title()} (not trusted): left out {listed}; trust this folder with {how}{self._elsewhere()}"
+        care = "look at its files before you " if listed.endswith(" more") else ""
+        return f"{self.title()} (not trusted): left out {listed}; {care}trust this folder with {how}{self._elsewhere()}"
 
     def _elsewhere(self) -> str:
         """Return in words what lets in the settings of a file that no trust in this folder says anything of."""
@@ -262,16 +264,14 @@ class Review:
     def _unshown_places(self) -> Iterator[tuple[str, str]]:
         """Yield where the examples, plugins and roles of a named folder lie, and links in those of one that isn't."""
         if self.settings.trust is Trust.none:  # what else it has of these is shown with the rest, if anything is
-            for folder in (self._plugin_folder, *self._roles.values(), *self._named_roles()) * self._shows_code:
-                if not self.looks_outside and step_out_of(self.folder, folder):
-                    continue
-                yield from (("links", os.path.relpath(one, self.folder)) for one in links_below(folder))
+            named = (self._plugin_folder, *self._roles.values(), *self._named_roles()) * self._shows_code
+            inside = [one for one in named if self.looks_outside or not step_out_of(self.folder, one)]
+            yield from (("links", os.path.relpath(one, self.folder)) for one in links_below(inside))
             return
         for path in example_files(self.folder, inside=not self.looks_outside):
             yield "examples", os.path.relpath(path, self.folder)
         yield "plugins", os.path.relpath(self._plugin_folder, self.folder)
-        for folder in self._roles.values():
-            yield "roles", os.path.relpath(folder, self.folder)
+        yield from (("roles", os.path.relpath(folder, self.folder)) for folder in self._roles.values())
 
     @functools.cached_property
     def _kept(self) -> dict[Path, bytes | None]:
@@ -371,7 +371,7 @@ class Review:
         for path in files:
             place = str(path.parent)
             is_plugin = place in plugins and path.name.endswith(PLUGIN_SUFFIXES)
-            if is_plugin and str(path) not in known or place not in roles and roles_among([path], places):
+            if is_plugin and str(path) not in known or place not in roles and is_role_in(path, places):
                 continue
             yield path
 
