@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from pathlib import Path
 
@@ -539,6 +540,35 @@ def test_sessions_of_the_command_line_in_a_kernels_own_folder_stay_theirs(inside
     assert owners == {**kept, "own": USERS[2]}
     ownership.release(inside, USERS[2])
     assert {path.name: path.lstat().st_uid for path in inside.rglob("*")} == {**kept, "own": 0}
+
+
+@pytest.mark.parametrize(("other", "waits"), [("other", False), ("large", True), ("large/sub", True), (".", True)])
+def test_who_changes_owners_in_a_folder_holds_up_nobody_elsewhere(tmp_path, monkeypatch, other, waits):
+    ownership, large = FolderOwnership(), tmp_path / "large"
+    begun, end, second = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(folder, uid, is_held):
+        if folder == large and not begun.is_set():
+            begun.set()
+            assert end.wait(30)
+        return {}
+
+    def acquire():
+        ownership.acquire(tmp_path / other, 2)
+        second.set()
+
+    monkeypatch.setattr("tw_autogen.kernel.folder_ownership.hand_over", slow)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(ownership.acquire, large, 1)
+        assert begun.wait(30)
+        then = pool.submit(acquire)
+        waited = not second.wait(0.3 if waits else 30)
+        end.set()
+        first.result(30)
+        then.result(30)
+
+    assert waited is waits
+    assert ownership.user(tmp_path / other) == 2
 
 
 @root_only

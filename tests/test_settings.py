@@ -13,8 +13,10 @@ from tw_autogen import autogen_config_list
 from tw_autogen.code_interpreter import CodeInterpreterSettings
 from tw_autogen.errors import ConfigError, SettingsError
 from tw_autogen.kernel import KernelSettings
+from tw_autogen.model.settings import Price
 from tw_autogen.plugin import PluginSettings
 from tw_autogen.session import read_settings
+from tw_autogen.session.settings_sources import SECTIONS as SECTION_TYPES
 from tw_autogen.setting_values import Setting, fit_setting
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
@@ -302,6 +304,28 @@ def test_a_value_that_is_almost_of_a_type_is_an_error(value, hint):
         fit_setting("session.x", Setting(value, "here"), hint)
 
 
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (float("nan"), float),
+        ("nan", float),
+        (" NaN", float | None),
+        (float("nan"), float | None),
+        ("{small: {prompt: .nan, completion: 1}}", Mapping[str, Price]),
+        ({"small": Price(1.0, 1.0, float("nan"))}, Mapping[str, Price]),
+        ({"temperatures": [0.5, float("nan")]}, Mapping[str, object]),
+    ],
+)
+def test_nan_which_would_limit_nothing_is_an_error(value, hint):
+    with pytest.raises(SettingsError, match="here: session.x: expected a number, got nan"):
+        fit_setting("session.x", Setting(value, "here"), hint)
+
+
+@pytest.mark.parametrize(("value", "hint"), [("inf", float), ("nan", str), ("nan", tuple[str, ...])])
+def test_no_limit_and_a_name_are_not_nan(value, hint):
+    assert fit_setting("session.x", Setting(value, "here"), hint) in (float("inf"), "nan", ("nan",))
+
+
 @pytest.mark.parametrize("text", ["{since: 2024-02-30}", "{since: ", "{a: b: c}"])
 def test_a_mapping_that_cannot_be_read_is_an_error_that_names_it(text):
     with pytest.raises(SettingsError, match=r"TW_X: model\.extra: input should be a valid (?:mapping|dictionary), got"):
@@ -364,15 +388,18 @@ def test_the_environment_takes_no_program_of_a_role_from_the_current_folder():
 
 
 @pytest.mark.parametrize(
-    ("variable", "value"),
+    ("key", "value", "found"),
     [
-        ("KERNEL_PYTHON", "python3"),
-        ("KERNEL_PYTHON", "/usr/bin/python3"),
-        ("PLUGIN_MCP_SERVERS", '{"a": {"command": "/bin/true"}}'),
-        ("SESSION_ROLES", "planner,echo"),
-        ("CODE_INTERPRETER_POLICY", "strict"),
-        ("SESSION_WORKSPACE", "sessions"),
+        ("kernel.python", "python3", "python3"),
+        ("kernel.python", "/usr/bin/python3", "/usr/bin/python3"),
+        ("plugin.mcp_servers", '{"a": {"command": "/bin/true"}}', '{"a": {"command": "/bin/true"}}'),
+        ("session.roles", "planner,echo", ("planner", "echo")),
+        ("code_interpreter.policy", "strict", "strict"),
+        ("session.workspace", "sessions", "sessions"),
     ],
 )
-def test_the_environment_sets_words_and_whole_paths(variable, value):
-    read_settings(environ={f"TW_AUTOGEN_{variable}": value})
+def test_the_environment_sets_words_and_whole_paths(key, value, found):
+    section, _, name = key.partition(".")
+    settings = read_settings(environ={f"TW_AUTOGEN_{key.replace('.', '_').upper()}": value})
+
+    assert getattr(settings.read(section, SECTION_TYPES[section]), name) == found

@@ -53,8 +53,8 @@ class Event:
 
     @property
     def warning(self) -> str:
-        """What a person must know though the answer may not say it; also in JSON results. Empty: nothing."""
-        return ""
+        """What a person must know though the answer may not say it: `problem`, of an event with one. Empty: nothing."""
+        return str(getattr(self, "problem", ""))
 
 
 Handler = Callable[[Event], None]
@@ -122,11 +122,6 @@ class FileUnreadable(Event):
 
     round_id: str
     problem: str
-
-    @property
-    def warning(self) -> str:
-        """The problem."""
-        return self.problem
 
 
 @dataclass(frozen=True)
@@ -208,7 +203,7 @@ class ModelCalled(Event):
 
 @dataclass(frozen=True)
 class ModelDelayed(Event):
-    """A role's model has to be asked again; `reason` says why: a busy server, or a reply that can't be read."""
+    """A role's model has to be asked again; `reason` says why: a busy server, or a reply that can't be read or used."""
 
     caller: str
     reason: str
@@ -309,6 +304,14 @@ class AnswerChecked(Event):
         words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
         cost = f"{self.calls} model call{'s' * (self.calls != 1)}, {self.tokens} tokens"
         return f"checks: {words}{', sent back' * self.sent_back} ({cost})"
+
+
+@dataclass(frozen=True)
+class AnswerCheckSkipped(Event):
+    """An answer goes out unchecked or uncorrected, since a model gave no usable reply; `problem` says which and why."""
+
+    role: str
+    problem: str
 
 
 @dataclass(frozen=True)

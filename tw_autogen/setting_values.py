@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import re
 import reprlib
@@ -116,8 +117,15 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
         hint: The field's type, as `typing.get_type_hints` gives it.
 
     Raises:
-        SettingsError: it can't be; says where it stands.
+        SettingsError: it can't be, or is or holds the number nan; says where it stands.
     """
+    value = _fitted(key, setting, hint)
+    if _holds_nan(value):  # no comparison with it is true, so a limit of nan would limit nothing
+        raise SettingsError(f"{setting.origin}: {key}: expected a number, got nan", key=key, origin=setting.origin)
+    return value
+
+
+def _fitted(key: str, setting: Setting, hint: Any) -> Any:
     value = setting.value
     if isinstance(value, bool) and ("on" if value else "off") in get_args(hint):
         value = "on" if value else "off"  # which YAML takes for a flag
@@ -141,6 +149,16 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
             key=key,
             origin=setting.origin,
         ) from None
+
+
+def _holds_nan(value: Any) -> bool:
+    if dataclasses.is_dataclass(value):
+        value = vars(value)
+    if isinstance(value, Mapping):
+        return any(map(_holds_nan, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_holds_nan, value))
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _fits(value: Any, hint: Any) -> bool:

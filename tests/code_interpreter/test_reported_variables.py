@@ -185,3 +185,89 @@ def test_a_cell_with_a_magic_assigns_too():
     known.note_code("%matplotlib inline\ndf = 1")
 
     assert known.news([Variable("df", "int", "1")]) == "df: int, 1"
+
+
+OWN = """
+import numpy, pandas, datetime
+
+class Lazy:
+    def __get__(self, instance, owner=None):
+        print("RAN")
+        return "text"
+
+class Loud(type):
+    def __getattribute__(cls, name):
+        print("RAN")
+        return type.__getattribute__(cls, name)
+
+def speaks(*_):
+    print("RAN")
+    return "text"
+
+class Label:
+    __str__ = __repr__ = __format__ = speaks
+    __bool__ = lambda self: bool(speaks())
+
+class Documented: __doc__ = Lazy()
+class OfModule: __module__ = Lazy()
+class Metered(metaclass=Loud): pass
+class Frame(pandas.DataFrame): columns = property(speaks)
+class Series(pandas.Series): dtype = property(speaks)
+class Array(numpy.ndarray): shape = property(speaks)
+class Number(numpy.float64): __str__ = speaks
+class Day(datetime.date): __str__ = speaks
+class Text(str): __getitem__ = __len__ = __str__ = speaks
+class Items(list): __len__ = __iter__ = __repr__ = speaks
+def documented(a): pass
+documented.__doc__ = Label()
+metered, items, text, day = Metered(), Items([Number(1.5)]), Text("abc"), Day(2024, 1, 2)
+number, array, frame, series = Number(2.5), numpy.zeros(2).view(Array), Frame({"a": [1]}), Series([1], name="s")
+labelled = pandas.DataFrame([[1, 2]])
+labelled.columns = pandas.Index([Label(), ("a", Label())], dtype=object, tupleize_cols=False)
+named = pandas.Series([1])
+named._name = Label()
+"""
+
+
+def test_no_code_of_classes_that_cells_define_runs_while_variables_are_told(capsys):
+    namespace = {"__name__": "__main__"}
+    exec(OWN, namespace)
+    capsys.readouterr()
+
+    told = {name: summary for name, _, summary in describe(namespace, hidden=())}
+
+    assert capsys.readouterr().out == ""
+    assert told["text"] == "'abc'"
+    assert told["items"] == "1 item"
+    assert told["labelled"] == "1 x 2, columns Label: int64, tuple: int64"
+    assert told["named"] == "1 values, int64, name Label"
+    assert {name for name in namespace if told.get(name) == ""} >= {"metered", "day", "number", "array", "frame"}
+    assert told["Documented"] == told["Metered"] == ""
+    assert told["documented"] == "(a)"
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ([set()], "1 item: [set()]"),
+        ({"a": set()}, "1 key: {'a': set()}"),
+        ([frozenset()], "1 item: [frozenset()]"),
+        ([frozenset({1})], "1 item: [frozenset({1})]"),
+        ({1}, "1 item: {1}"),
+        (set(), "0 items"),
+        ([{}], "1 item: [{}]"),
+        ([[], ()], "2 items: [[], ()]"),
+        (["a x b", *["y" * 50] * 19], f"20 items: ['a x b', '{'y' * 50}', '{'y' * 50}', '{'y' * 50}', '{'y' * 16}…"),
+    ],
+)
+def test_a_small_container_is_told_as_python_writes_it(value, told):
+    assert [summary for *_, summary in describe({"value": value}, hidden=())] == [told]
+
+
+def test_a_table_has_more_room_than_a_value():
+    pandas = pytest.importorskip("pandas")
+    wide = pandas.DataFrame({f"a column of a long name, {number}": [1] for number in range(30)})
+
+    ((_, _, told),) = describe({"wide": wide}, hidden=())
+
+    assert told.endswith("29: int64")

@@ -127,9 +127,27 @@ def test_no_code_runs_where_the_way_to_a_settings_file_was_exchanged(world, leve
 def test_settings_files_that_nobody_exchanges_are_shown_read_only(world, level):
     if not stands(level):
         pytest.skip(f"no {level} here")
+    for path in world.rglob("w/**/*"):
+        path.chmod(0o777)
     begin(world, level, lambda: None).discard()
+    names = (".ssh/id_canary", ".ssh/new", "bin/Makefile", "bin/tool", "bin/new")
+    settings = KernelSettings(sandbox=level, write=(str(world / "w"),), warm=0, fork=False)
+
+    with LocalKernel(world / "own", settings=settings) as kernel:
+        ran = kernel.execute(WRITES.format([str(world / "w/a" / name) for name in names]), seconds=60)
+
+    assert ran.result == "['EROFS', 'EROFS', 'EROFS', '', '']", ran.error
 
 
+WRITES = """
+import errno
+def problem(path):
+    try:
+        return open(path, "a").close() or ""
+    except OSError as error:
+        return errno.errorcode[error.errno]
+[problem(path) for path in {}]
+"""
 OPENS = """
 def opens(path):
     try:

@@ -693,6 +693,33 @@ session = next(
 """
 
 
+def test_a_line_that_would_not_be_read_is_not_written_and_the_next_ones_are(tmp_path):
+    journal = CellJournal(tmp_path)
+    journal.open()
+
+    written = [
+        journal.append({"put": name, "value": value})
+        for name, value in {"first": 1, "long": "x" * (33 << 20), "many": [0] * 8_000_000, "last": 2}.items()
+    ]
+
+    assert written == [True, False, False, True]
+    assert [entry["put"] for entry in CellJournal(tmp_path).open()] == ["first", "last"]
+
+
+def test_a_variable_that_is_too_large_for_the_journal_comes_from_the_host_or_is_named_with_its_size(tmp_path):
+    with LocalKernel(tmp_path, resume=True, settings=ONCE) as kernel:
+        kernel.put("big", "a" * 34_000_000)
+        kernel.execute("n = len(big)", seconds=60)
+        kernel.execute("import os\nos._exit(3)", seconds=30)
+        assert kernel.execute("(len(big), n)", seconds=60).result == "(34000000, 34000000)"
+    (tmp_path / FOLDER / "variables").unlink(missing_ok=True)
+
+    with LocalKernel(tmp_path, resume=True, settings=ONCE) as kernel:
+        execution = kernel.execute("1", seconds=60)
+
+    assert "'big', too large for the journal (34000002 bytes), was put in by the host" in said(execution)
+
+
 @pytest.mark.parametrize("found", ["5", "[5, [], ['a']]", "{'a': 1}"])
 def test_a_kernel_that_lies_about_what_came_back_breaks_nothing(tmp_path, found):
     with LocalKernel(tmp_path, settings=ONCE, resume=True) as kernel:

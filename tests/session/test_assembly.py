@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tw_autogen import open_session
-from tw_autogen.errors import ConfigError, NoModelError, SettingsError
+from tw_autogen.errors import ConfigError, NoModelError, RoundTooCostly, SettingsError
 from tw_autogen.kernel import Execution
-from tw_autogen.model import ModelSettings, OpenAIModel
+from tw_autogen.model import Completion, ModelSettings, OpenAIModel, Usage
 from tw_autogen.model.settings import Price
 from tw_autogen.session import read_settings
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans, replay_server
@@ -91,10 +91,17 @@ def test_money_is_not_limited_for_a_model_whose_price_nobody_knows(tmp_path, rol
 
 
 def test_money_is_limited_for_models_with_a_price_and_those_that_say_themselves_what_they_cost(tmp_path):
-    kernel = FakeKernel(folder=tmp_path)
-    for model, name in ((None, "small-2026-03-17"), (ScriptedModel([]), "large")):
-        settings = {**LOCAL, **PRICED, "model.name": name}
-        open_session(model, kernel=kernel, folder=tmp_path, settings=settings).close()
+    usage = Usage(prompt_tokens=300_000, completion_tokens=100_000, calls=1, dollars=0.5)
+    costly = Completion(plans("one"), usage=usage)
+    settings = {**LOCAL, **PRICED}
+    with replay_server([costly]) as server, ScriptedModel([costly]) as scripted:
+        priced = settings | {"model.base_url": server.base_url, "model.name": "small-2026-03-17"}
+        for model, given in ((None, priced), (scripted, settings | {"model.name": "large"})):
+            with (
+                open_session(model, kernel=fake, folder=tmp_path, settings=given) as session,
+                pytest.raises(RoundTooCostly, match=r"0\.5000 dollars .*`session\.max_dollars` is 0\.5"),
+            ):
+                session.ask("go")
 
 
 def test_a_model_of_ours_that_was_handed_over_needs_a_price_too(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import ModelError, PromptTooLong, RoundError
-from tw_autogen.events import HistoryCompacted, ModelDelayed
+from tw_autogen.events import AnswerCheckSkipped, HistoryCompacted, ModelDelayed
 from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.model import Completion
 from tw_autogen.planner import Planner
@@ -195,7 +195,11 @@ def test_an_answer_in_a_wrong_form_goes_out_where_no_other_one_comes(tmp_path, s
 
     assert answer.text == "It is 42."
     assert "@r[…]" in answer.round.posts[-1].content(AttachmentType.invalid_response)
-    assert [why in event.reason for event in events if isinstance(event, ModelDelayed)][-1]
+    skipped = [event.warning for event in events if isinstance(event, AnswerCheckSkipped)]
+    assert [words.startswith("the answer goes out uncorrected: ") and why in words for words in skipped] == [True]
+    assert all(
+        event.reason.startswith("the answer is sent back") for event in events if isinstance(event, ModelDelayed)
+    )
 
 
 def test_a_bare_table_does_not_go_to_the_user_unworded(ask):

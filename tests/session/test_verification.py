@@ -5,7 +5,7 @@ from textwrap import indent
 import pytest
 
 from tw_autogen.errors import ModelError
-from tw_autogen.events import AnswerChecked, CellRan, CodeChecked, ModelDelayed
+from tw_autogen.events import AnswerChecked, AnswerCheckSkipped, CellRan, CodeChecked, ModelDelayed
 from tw_autogen.kernel import Execution, LocalKernel
 from tw_autogen.session import Program, open_session, read_journal
 from tw_autogen.session.notebook_export import notebook
@@ -122,7 +122,9 @@ def test_without_checks_the_answer_goes_out(ask, reply):
 
     assert answer.text == "42"
     assert outcomes(journal) == []
-    assert any("unchecked" in one.reason for one in journal if isinstance(one, ModelDelayed)) is (reply != "NONE")
+    skipped = [event.warning for event in journal if isinstance(event, AnswerCheckSkipped)]
+    assert ["goes out unchecked: " in words for words in skipped] == [True] * (reply != "NONE")
+    assert not any(isinstance(event, ModelDelayed) for event in journal)
 
 
 @pytest.mark.parametrize(

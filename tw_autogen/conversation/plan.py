@@ -11,23 +11,41 @@ from typing import Any
 
 from tw_autogen.conversation.untrusted_fields import text_field
 
+_WHAT = (
+    r"(?:the|an?|it|them|this|that|these|those|all|both|each|its|their|your|which|what|whether|how|who|why|when|where"
+    r"|back|with|on|results?|findings|conclusions?|answers?|user)\b"
+)
+"""How what is told, or who is told it, begins after an imperative; a noun such as `Answer rates` has none of these."""
+_USER_LAST = r"\b(?:to|for|with)\s(?:the\s)?user\b(?=\W{0,9}\Z|[,;.]|\s(?:as|in|and)\b)"
 _REPORT = re.compile(
     r"\A\W{0,9}(?:(?:finally|lastly|then|and|now|please|(?:the )?planner)\b[\s,:]{0,3}){0,3}"
-    r"(?:(?:report|tell|answer(?!\ssheet)|present(?!\s(?:net\s)?value)|reply|respond|inform|communicat|bericht|(?:be)?antwort|präsentier"
-    r"|rapport|présent|répon|communiqu|responde|contest|comunic)\w{0,4}\b(?!\.\w)"
-    r"|(?:give|show|return|provide|share|send|summari[sz]e)\b[^.\n]{0,60}\buser\b"
-    r"|(?:give|show|return|summari[sz]e)\s(?:the\s)?(?:results?|findings|answer)\W{0,9}\Z)"
-    r"|\b(?:berichten|(?:be)?antworten|mitteilen|präsentieren|ausgeben|melden)\W{0,9}\Z|报告|汇报|回答|回复|告知|報告",
+    rf"(?:(?:report|tell|answer|present|reply|respond|inform|communicate)(?:\W{{0,9}}\Z|\s{_WHAT})"
+    r"|(?<=planner )(?:reports|tells|answers|presents|replies|responds|informs|communicates|(?:berichte|antworte)t)\b"
+    rf"|(?:report|reply|respond|present|give|show|return|provide|share|send|summari[sz]e)s?\b[^.:\n]{{0,60}}{_USER_LAST}"
+    rf"|(?:give|show|send|answer|tell|inform)s?\s(?:the\s)?user(?:\W{{0,9}}\Z|\s{_WHAT})"
+    r"|(?:give|show|return|summari[sz]e)\s(?:the\s)?(?:results?|findings|answer)\W{0,9}\Z"
+    r"|(?:berichte|(?:be)?antworte|präsentiere)(?:\W{0,9}\Z|\s(?:das|den|dem|die|an|ob|wie|was|welche[rs]?)\b)"
+    r"|(?:rapporte[rz]?|présente[rz]?|répond(?:s|re|ez)|communique[rz]?|informe[rz])"
+    r"(?:\W{0,9}\Z|\s(?:(?:les?|la|aux?|à|une?|que)\b|l['’]))"
+    r"|(?:respond[ea]|contesta|comunica|informa|presenta)r?e?"
+    r"(?:\W{0,9}\Z|\s(?:(?:el|l[aeo]s?|al?|ao|os?|il?|gli|una?|uma|que)\b|all['’]))"
+    r"|(?:最后|最後に|然后)?[，、,]?(?:[将把]结果)?(?:(?:[向给]用户|ユーザー?[にへ])\w{0,9})?(?:结果|結果を)?(?:报告|汇报|回答|回复|告知|報告)"
+    r"(?:给?用户|结果|する)?\W{0,9}\Z)"
+    r"|(?-i:\b(?:berichten|(?:be)?antworten|mitteilen|präsentieren|ausgeben|melden)\W{0,9}\Z)",
     re.I,
 )
-"""What a step begins with (in German also ends with) that tells the user something."""
+"""What a step is that tells the user something: an imperative at its begin (in German also a verb at its end).
+
+In doubt a step is work: the Planner is asked once more, where otherwise the work would be left out.
+"""
 _MAKES = re.compile(
-    r"(?:\b(?:and|then|und|dann|et|puis|y)\s|[,;]\s{0,3})"
-    r"(?:create|draw|plot|save|write|compute|calculate|generate|build|export|make|send|train|fit|load|run)\b"
+    r"(?:\b(?:and|then|und|dann|et|puis|y)\s|[,;:]\s{0,3})"
+    r"(?:create|draw|plot|save|write|compute|calculate|generate|build|export|make|send|train|fit|load|run|count|compare"
+    r"|find|join|merge|sum|rank|aggregate|group|filter|sort|test|check)\b"
     r"|\b(?:as|in|into|to|with)\s(?:an?\s|the\s)?(?:\w{1,20}\s)?"
     r"(?:pdf|excel|xlsx|csv|docx?|powerpoint|pptx|html|slides?|e?-?mail|workbook|document|charts?|plots?)\b"
-    r"|\b(?:as|in|into|to)\s\S{1,60}\.(?:pdf|xlsx?|csv|docx?|pptx?|html?|json|md|txt)\b|\b(?:erstell|erzeug)\w{1,3}\b"
-    r"|生成|创建|制作|撰写|作成",
+    r"|\b(?:as|in|into|to)\s\S{1,60}\.(?:pdf|xlsx?|csv|docx?|pptx?|html?|json|md|txt)\b"
+    r"|\b(?:erstell|erzeug|berechn|ermittel|zähl|lad|vergleich)\w{1,3}\b|生成|创建|制作|撰写|作成|计算|统计|計算|集計",
     re.I,
 )
 """Of a step that begins so: work, and a file."""

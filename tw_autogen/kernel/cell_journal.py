@@ -28,7 +28,7 @@ _MAX_FILE_BYTES = 64 << 20
 _MAX_LINES = 100_000
 _REMOVAL_SECONDS = 1.0
 """How long what code has put in the way may take to be removed: while its kernel lives, code can go on making more."""
-_CUT_OFF = {"cut_off": True}
+_CUT_OFF = json.dumps({"cut_off": True})
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class CellJournal:
         self._trust = trust
         self._uid = 0
         self._seals: LineSeals | None = None
-        self._bytes = 0
+        self._bytes = self._held = 0
         self.position = 0
         self.refusal = ""
         """Why what lies there counts as missing; empty if it does not."""
@@ -93,8 +93,8 @@ class CellJournal:
             fits = held + needed <= MAX_BYTES
             held += needed if fits else 0
             entries.append((bounded_json.load_object(line) or {}) if fits else {})
-        self.position = len(entries)
-        if len(whole) < len(data) and self._write(_CUT_OFF):
+        self.position, self._held = len(entries), held
+        if len(whole) < len(data) and self._fits(_CUT_OFF) and self._write(_CUT_OFF):
             entries.append({})
         return entries
 
@@ -141,13 +141,26 @@ class CellJournal:
             self.set_aside()
             self.open(self._uid)
 
-    def append(self, entry: Mapping[str, Any]) -> None:
-        """Add a line; code that has put something else in the file's place loses the journal, and breaks nothing."""
+    def append(self, entry: Mapping[str, Any]) -> bool:
+        """Add a line; code that has put something else in the file's place loses the journal, and breaks nothing.
+
+        Returns:
+            False for a line that would not be read, and is not written: with it the journal would be too large.
+        """
+        text = json.dumps(entry)
         self.start_over()
-        if not self._write(entry):
-            self.open(self._uid)
-            self.start_over()
-            self._write(entry)
+        if self._seals is None:
+            self._reopen()
+        if not self._fits(text):
+            return False
+        if not self._write(text):
+            self._reopen()
+            self._write(text)
+        return True
+
+    def _reopen(self) -> None:
+        self.open(self._uid)
+        self.start_over()
 
     def clear(self) -> None:
         """Forget all, checkpoints too; what others keep in a folder of this name stays."""
@@ -171,13 +184,16 @@ class CellJournal:
                 folder.remove_tree(_OLD, seconds=_REMOVAL_SECONDS)
             folder.move(FOLDER, _OLD)
 
-    def _write(self, entry: Mapping[str, Any]) -> bool:
+    def _fits(self, text: str) -> bool:
+        """Return whether a line will be read with those before it; as long again as it is, its seal may be."""
+        needed = estimate_parsed_bytes(text.encode())
+        fits = self._bytes + 2 * len(text) <= _MAX_FILE_BYTES and self._held + needed <= MAX_BYTES
+        return fits and self.position < _MAX_LINES
+
+    def _write(self, text: str) -> bool:
         """Add a line; return False if the file is not as this has left it, or can't be written."""
         if self._seals is None:
             return False
-        text = json.dumps(entry)
-        if self._bytes + 2 * len(text) > _MAX_FILE_BYTES or self.position >= _MAX_LINES:
-            return True  # none that would not be read
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             with folder.open_folder(FOLDER, same_mount=True) as hidden, hidden.append_file(_NAME, mode=0o600) as file:
                 if file.tell() != self._bytes:
@@ -186,6 +202,7 @@ class CellJournal:
                 file.write(line)
             self._seals.take(line)
             self._bytes += len(line)
+            self._held += estimate_parsed_bytes(line)
             self.position += 1
             return True
         self._seals = None

@@ -11,7 +11,7 @@ import stat
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -127,12 +127,13 @@ class FolderOwnership:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._turn = threading.Condition()
+        self._busy: list[Path] = []
         self._let: dict[Path, _Let] = {}
 
     def user(self, folder: Path) -> int:
         """Return the user that a folder belongs to while a kernel works there; a second kernel must be the same."""
-        with self._lock:
+        with self._alone_in(folder):
             return self._let[folder].users[-1] if folder in self._let else 0
 
     def acquire(self, folder: Path, uid: int) -> None:
@@ -142,7 +143,7 @@ class FolderOwnership:
             folder: The kernel's folder.
             uid: The kernel's user; 0: the host's.
         """
-        with self._lock:
+        with self._alone_in(folder):
             let = self._let.setdefault(folder, _Let())
             let.users.append(uid)
             let.owners = {**hand_over(folder, uid, functools.cache(USER_NUMBERS.is_held)), **let.owners}
@@ -154,13 +155,30 @@ class FolderOwnership:
             folder: The kernel's folder.
             uid: The kernel's user; 0: the host's.
         """
-        with self._lock:
+        with self._alone_in(folder):
             let = self._let.get(folder, _Let())
             if uid in let.users:
                 let.users.remove(uid)
                 if not let.users:
                     del self._let[folder]
                     _give_back(folder, uid, let.owners)
+
+    @contextlib.contextmanager
+    def _alone_in(self, folder: Path) -> Iterator[None]:
+        """Wait for others that change owners in a folder, above it or below it, but not for those elsewhere."""
+
+        def is_free() -> bool:
+            return not any(folder in (busy, *busy.parents) or busy in folder.parents for busy in self._busy)
+
+        with self._turn:
+            self._turn.wait_for(is_free)
+            self._busy.append(folder)
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._busy.remove(folder)
+                self._turn.notify_all()
 
 
 OWNERSHIP = FolderOwnership()

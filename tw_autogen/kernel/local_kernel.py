@@ -87,8 +87,9 @@ class LocalKernel(LiveKernel):
     the host (agents, databases) are not run again, because their effects are not the kernel's to repeat; behind each of
     these a checkpoint is written at once, if they are on at all. Cells that failed are not run again; a checkpoint
     holds what they left. A checkpoint has variables alone: the working folder, seeds of random numbers, options of
-    modules and `sys.path` are those of a fresh kernel. All that did not come back is named in the log of the next
-    `Execution`: names, cells, and what cells have set so by the usual names.
+    modules and `sys.path` are those of a fresh kernel. Tables, and values of more than 32 MB, that the host has put in
+    come back from a checkpoint only, once this process has ended. All that did not come back is named in the log of
+    the next `Execution`: names, cells, and what cells have set so by the usual names.
 
     Journal and checkpoint lie in the folder, where code can change them. Lines of the journal are sealed by the host
     with this user's key, for this folder, and a checkpoint by the kernel that writes it, with a key for this folder

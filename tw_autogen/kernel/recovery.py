@@ -64,7 +64,7 @@ def resume(
         rerun: Run cells again; False: the checkpoint only, and cells that it doesn't cover are lost. A function is
             asked where there are such cells.
         trust: Read also a checkpoint that no kernel of this user has written there.
-        values: What the host has put last, by name: the journal holds no tables.
+        values: What the host has put last, by name: the journal holds no tables, and no values of many megabytes.
 
     Raises:
         KernelError: the kernel ended over it.
@@ -149,7 +149,9 @@ def _put_again(live: KernelClient, entry: Entry, values: Mapping[str, Any]) -> s
     elif name in values:
         answer = live.ask("put", name=name, value=live.codec.pack(values[name]), session=not is_table(values[name]))
     else:
-        return f"the table {name!r} was put in by the host, and has to be put in again"
+        size = entry.get("bytes")
+        what = f"{name!r}, too large for the journal ({size} bytes)," if size else f"the table {name!r}"
+        return f"{what} was put in by the host, and has to be put in again"
     return str(answer.get("error") or "")
 
 
@@ -246,6 +248,7 @@ class Recovery:
         self._rerun: Rerun = rerun if resumes else True
         self._said: list[Log] = []
         self._noted: frozenset[str] = frozenset()
+        self._is_full = False
         if self._journal and not resumes:
             self._journal.clear()
 
@@ -327,14 +330,17 @@ class Recovery:
         return live
 
     def note_put(self, name: str, packed: Any) -> None:
-        """Take down a variable that the host has put in; a table would be too much.
+        """Take down a variable that the host has put in; of a table, or one that is too large, only the name.
 
         Args:
             name: The variable's name.
             packed: Its value as it crossed.
         """
-        if self._journal:
-            self._journal.append({"put": name, **({} if _holds_table(packed) else {"value": packed})})
+        if self._journal is None:
+            return
+        entry = {"put": name} if _holds_table(packed) else {"put": name, "value": packed}
+        if not self._journal.append(entry) and "value" in entry:
+            self._journal.append({"put": name, "bytes": len(json.dumps(packed))})
 
     def note_cell(self, live: KernelClient, code: str, outcome: RawResult, variables: Sequence[str]) -> None:
         """Take down a cell, and have a copy of the variables written if that is due.
@@ -349,11 +355,15 @@ class Recovery:
             return
         self._journal.start_over()
         called = outcome.called
+        noted = True
         if went_well(outcome):
-            seconds = round(outcome.seconds, 3)
-            self._journal.append({"code": code, "seconds": seconds, "called": called, "variables": list(variables)})
+            cell = {"code": code, "seconds": round(outcome.seconds, 3), "called": called}
+            noted = self._journal.append({**cell, "variables": list(variables)})
         elif not self._noted.issuperset(variables):  # never run again: a copy of the variables can cover it
-            self._journal.append({"failed": True, "variables": list(variables)})
+            noted = self._journal.append({"failed": True, "variables": list(variables)})
+        if not (noted or self._is_full):
+            self._said.append(_warning("the journal of cells is full: no more cells can be run again later"))
+        self._is_full = not noted
         self._noted = frozenset(variables)
         self._checkpoint(live, urgent=called)
 

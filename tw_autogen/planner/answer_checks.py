@@ -12,7 +12,7 @@ from typing import Literal, Protocol, runtime_checkable
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.errors import ModelError, RoundTooCostly, Unreadable
 from tw_autogen.escaped_text import inert_output, without_middle
-from tw_autogen.events import AnswerChecked, ModelDelayed
+from tw_autogen.events import AnswerChecked, AnswerCheckSkipped
 from tw_autogen.model import ChatModel, ask, split_blocks
 from tw_autogen.planner.hard_requests import hard_because
 from tw_autogen.planner.user_request import message_of_user
@@ -124,7 +124,7 @@ class AnswerChecks:
         except (ModelError, RoundTooCostly) as error:
             if turn.cancelled.is_set():
                 raise
-            turn.emit(ModelDelayed(_CALLER, f"the answer goes out unchecked: {error}"))
+            turn.emit(AnswerCheckSkipped(_CALLER, f"the answer goes out unchecked: {error}"))
             return []
         self.calls, self.tokens = 1, completion.usage.prompt_tokens + completion.usage.completion_tokens
         return codes

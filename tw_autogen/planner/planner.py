@@ -24,7 +24,7 @@ from tw_autogen.conversation import (
 )
 from tw_autogen.errors import ApprovalNeeded, ModelError, ModelUnreadable, RoundTooCostly
 from tw_autogen.escaped_text import trimmed, visible
-from tw_autogen.events import ModelDelayed, PromptTruncatedByServer
+from tw_autogen.events import AnswerCheckSkipped, ModelDelayed, PromptTruncatedByServer
 from tw_autogen.model import BaseChatModel, ChatModel, Completion, FieldStream, Message, ask
 from tw_autogen.number_sources import unfounded_numbers
 from tw_autogen.picture_files import is_embedded_image
@@ -355,7 +355,7 @@ class Planner(Role):
         except (ModelError, RoundTooCostly) as error:
             if turn.cancelled.is_set():
                 raise
-            turn.emit(ModelDelayed(self.name, f"the answer goes out as it was: {error}"))
+            turn.emit(AnswerCheckSkipped(self.name, f"the answer goes out uncorrected: {error}"))
             mine.history.append_user(_SENT_AFTER_ALL)
             return first
         return replace(reply, definitions=reply.definitions or first.definitions)

@@ -294,7 +294,7 @@ def preview(kind: str, value: Any) -> str:
         value: What it holds.
     """
     if kind == "df":
-        return f"DataFrame, {summary(value)}" if hasattr(value, "columns") else ""
+        return ", ".join(filter(None, ("DataFrame", summary(value)))) if hasattr(value, "columns") else ""
     if kind in ("txt", "file", "json") and isinstance(value, str):
         return value[:_PREVIEW_CHARS] + ("…" if len(value) > _PREVIEW_CHARS else "")
     return ""

@@ -1,4 +1,8 @@
-"""Says in one short line what a variable holds, without running anybody's code but that of libraries of tables."""
+"""Says in one short line what a variable holds, without running code of classes that cells define.
+
+Output of such code would appear in the next cell, and its time would count there. What a library of tables calls
+itself, such as a column type that a cell defines, does run.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ from typing import Any, TypeVar
 
 from .object_snapshot import is_a, is_users
 
-_MAX_CHARS = 200
+_MAX_CHARS, _MAX_DATA_CHARS = 200, 1200
+"""Of a value, and of what libraries of data have made: columns are worth more room than a value."""
 _MAX_COLUMNS = 30
 _MAX_CELLS = 2_000_000
 _MAX_SUMMARIES = 200
@@ -31,10 +36,16 @@ def summary(value: Any) -> str:
         >>> summary([1, 2, 3]), summary("abc"), summary(4.5), summary(object())
         ('3 items: [1, 2, 3]', "'abc'", '4.5', '')
     """
+    if type(value) in _SCALARS or any(is_a(value, kind) for kind in (*_SIZED, str, type, types.FunctionType)):
+        return _short(_of_value(value), _MAX_CHARS)
+    return "" if _is_of_cell(value) else _short(_of_data(value), _MAX_DATA_CHARS)
+
+
+def _of_value(value: Any) -> str:
     if type(value) in _SCALARS:
-        return _short(type(value).__name__ if _is_long(value) else str(value))
+        return type(value).__name__ if _is_long(value) else str(value)
     if is_a(value, str):
-        text = str.__repr__(value[:60])
+        text = str.__repr__(str.__getitem__(value, slice(60)))
         return text if str.__len__(value) <= 60 else f"{str.__len__(value)} characters, {text[:-1]}…{text[-1]}"
     kind: Any
     for kind in _SIZED:
@@ -45,9 +56,7 @@ def summary(value: Any) -> str:
             if plain := _plain_text(value, 2):
                 return f"{told}: {plain}" if count else told
             return told + (_keys(value) if is_a(value, dict) else "")
-    if is_a(value, types.FunctionType) or is_a(value, type):
-        return _definition(value)
-    return _of_data(value)
+    return _definition(value)
 
 
 def describe(namespace: Mapping[str, Any], *, hidden: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
@@ -73,7 +82,7 @@ def describe(namespace: Mapping[str, Any], *, hidden: Sequence[Mapping[str, Any]
         (
             name[:_MAX_NAME],
             _unless_raised(_type_name, value, "object"),
-            _unless_raised(lambda one: _short(summary(one)), value, "") if place >= count else "",
+            _unless_raised(summary, value, "") if place >= count else "",
         )
         for place, (name, value) in enumerate(kept)
     ]
@@ -114,7 +123,9 @@ def _type_name(value: Any) -> str:
 
 
 def _definition(value: Any) -> str:
-    first = next(iter((getattr(value, "__doc__", None) or "").strip().splitlines()), "")
+    # A class's `__doc__` may be an object whose `__get__` runs.
+    words = type.__getattribute__(value, "__dict__").get("__doc__") if is_a(value, type) else value.__doc__
+    first = next(iter(words.strip().splitlines()), "") if type(words) is str else ""
     if is_a(value, type):
         return first
     code = value.__code__
@@ -133,8 +144,8 @@ def _plain_text(value: Any, depth: int) -> str:
         return str.__repr__(value) if str.__len__(value) <= _MAX_TEXT else ""
     if type(value) in _SCALARS:
         return "" if _is_long(value) else str(value)
-    if any((one.__module__, one.__name__) == ("numpy", "generic") for one in type(value).__mro__):
-        return str(value)
+    if any(names == ("numpy", "generic") for names in _classes(value)):
+        return "" if _is_of_cell(value) else str(value)
     kind: Any = next((container for container in _CONTAINERS if is_a(value, container)), None)
     if kind is None or not depth or kind.__len__(value) > _MAX_ITEMS:
         return ""
@@ -142,7 +153,12 @@ def _plain_text(value: Any, depth: int) -> str:
         pairs = [(_plain_text(key, depth - 1), _plain_text(one, depth - 1)) for key, one in dict.items(value)]
         return f"{{{', '.join(f'{key}: {one}' for key, one in pairs)}}}" if all(map(all, pairs)) else ""
     texts = [_plain_text(one, depth - 1) for one in kind.__iter__(value)]
-    form = {list: "[{}]", tuple: "({},)" if len(texts) == 1 else "({})"}.get(kind, "{{{}}}")
+    form = {
+        list: "[{}]",
+        tuple: "({},)" if len(texts) == 1 else "({})",
+        set: "{{{}}}" if texts else "set()",
+        frozenset: "frozenset({{{}}})" if texts else "frozenset()",
+    }[kind]
     return form.format(", ".join(texts)) if all(texts) else ""
 
 
@@ -154,37 +170,57 @@ def _keys(value: dict[Any, Any]) -> str:
 
 def _of_data(value: Any) -> str:
     """Describe what numpy, pandas and others made; classes are told by their module, so that none is imported."""
-    for kind in type(value).__mro__:
-        root = (kind.__module__ or "").partition(".")[0]
+    for module, name in _classes(value):
+        root = module.partition(".")[0]
         if root == "pandas":
-            if kind.__name__ == "DataFrame":
+            if name == "DataFrame":
                 return _frame(value)
-            if kind.__name__ == "Series":
-                named = f", name {value.name}" if value.name else ""
+            if name == "Series":
+                named = f", name {_label(value.name)}" if _is_of_cell(value.name) or value.name else ""
                 return f"{len(value)} values, {value.dtype}{_missing(value)}{named}"
-            if kind.__name__.endswith("Index"):
+            if name.endswith("Index"):
                 return f"{len(value)} values, {value.dtype}"
-            if kind.__name__ in ("Timestamp", "Timedelta", "Period"):
+            if name in ("Timestamp", "Timedelta", "Period"):
                 return str(value)
         if root == "numpy":
-            if kind.__name__ == "ndarray":
+            if name == "ndarray":
                 return f"shape {tuple(value.shape)}, {value.dtype}{_not_a_number(value)}"
-            if kind.__name__ == "generic":
+            if name == "generic":
                 return str(value)
         if root == "datetime":
             return str(value)
         if root in _TABLES or root == "scipy":
-            return _of_table(value, root, kind.__name__)
+            return _of_table(value, root, name)
     return ""
+
+
+def _classes(value: Any) -> list[tuple[str, str]]:
+    """Return module and name of a value's class and its bases, without asking a metaclass."""
+    kinds = type.__getattribute__(type(value), "__mro__")
+    return [
+        (str(type.__getattribute__(kind, "__module__")), str(type.__getattribute__(kind, "__name__"))) for kind in kinds
+    ]
+
+
+def _is_of_cell(value: Any) -> bool:
+    """Return whether a cell has defined its class or a base of it, or, of a tuple, that of an item."""
+    if type(value) is tuple:
+        return any(map(_is_of_cell, value))
+    return any(module == "__main__" for module, _ in _classes(value))
+
+
+def _label(name: Any) -> str:
+    """Return a column's name; of an object of a class that a cell defines, only its type."""
+    return _type_name(name) if _is_of_cell(name) else str(name)
 
 
 def _of_table(value: Any, root: str, name: str) -> str:
     if root == "scipy":
         return f"shape {value.shape}, {value.dtype}, {value.nnz} stored values" if hasattr(value, "nnz") else ""
     if root == "xarray":
-        sizes = ", ".join(f"{dimension}: {size}" for dimension, size in value.sizes.items())
+        sizes = ", ".join(f"{_label(dimension)}: {size}" for dimension, size in value.sizes.items())
         if name == "Dataset":
-            return f"sizes {sizes}, variables {', '.join(map(str, value.data_vars))}"
+            return f"sizes {sizes}, variables {', '.join(map(_label, value.data_vars))}"
         return f"sizes {sizes}, {value.dtype}" if name == "DataArray" else ""
     if (root, name) == ("polars", "DataFrame"):
         return _sized(value.shape, list(map(str, value.columns[:_MAX_COLUMNS])), value.dtypes)
@@ -195,7 +231,7 @@ def _of_table(value: Any, root: str, name: str) -> str:
 
 def _sized(shape: Sequence[int], names: Sequence[str], kinds: Sequence[Any]) -> str:
     """Return a table's shape and its columns with their types, the first ones of many."""
-    columns = [f"{name}: {kind}" for name, kind in zip(names, kinds, strict=False)]
+    columns = [f"{_label(name)}: {kind}" for name, kind in zip(names, kinds, strict=False)]
     more = f", … {shape[1] - len(names)} more" if shape[1] > len(names) else ""
     return f"{shape[0]} x {shape[1]}" + (f", columns {', '.join(columns)}{more}" if columns else "")
 
@@ -221,8 +257,6 @@ def _not_a_number(array: Any) -> str:
     return f" ({'all' if count == array.size else count} nan)" if count else ""
 
 
-def _short(text: str) -> str:
+def _short(text: str, limit: int) -> str:
     text = " ".join(text.split())
-    # A frame's columns are worth more room than a value.
-    limit = _MAX_CHARS * (6 if " x " in text[:24] else 1)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
