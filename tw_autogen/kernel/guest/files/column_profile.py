@@ -106,7 +106,7 @@ _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)$")
 _BOOLEANS = frozenset(["True", "TRUE", "true", "False", "FALSE", "false"])
 """What `pandas.read_csv` takes for booleans; `yes` and `no` stay text."""
 _FEW_VALUES, _FEW_CHARS = 12, 160
-_LONGEST_VALUE = 60
+_LONGEST_VALUE, _LONG_TEXT = 60, 200
 _MAX_ODD, _MAX_MARKS = 4, 2
 """Numbers of many values stay numbers beside so many different marks, however often these occur."""
 _FIRST_LOOK = 2000
@@ -496,13 +496,13 @@ def _digits_of(lengths: Collection[int]) -> str:
 
 
 def _judge_text(column: Column, there: Counter[str]) -> None:
-    lower = {text.strip().lower() for text in there}
+    short = {text.strip() for text in there if len(text) <= _LONG_TEXT}
     column.kind = "bool" if there.keys() <= _BOOLEANS else "text"
     column.words += count_words(there)
-    if len(lower) < len({text.strip() for text in there}):
+    if len({text.lower() for text in short}) < len(short):
         column.words.append("some differ in upper and lower case only")
     longest = max(map(len, there))
-    if longest > 200:
+    if longest > _LONG_TEXT:
         column.words.append(f"up to {longest} characters")
 
 

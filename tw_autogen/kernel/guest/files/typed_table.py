@@ -27,7 +27,7 @@ def describe_typed_table(
     Returns:
         A headline, lines, and the columns by the name.
     """
-    nested = [at for at, _ in enumerate(names) if any(isinstance(row[at], (list, dict)) for row in rows[:1000])]
+    nested = [at for at, _ in enumerate(names) if any(isinstance(row[at], (list, dict)) for row in rows)]
     flat = [at for at, _ in enumerate(names) if at not in nested]
     table = TextTable(
         [names[at] for at in flat],
@@ -52,7 +52,7 @@ def value_text(value: Any) -> str:
     """Return a value of a cell as text; the length and a hash of bytes."""
     if isinstance(value, bytes):
         return f"<{len(value)} bytes, SHA-1 {hashlib.sha1(value, usedforsecurity=False).hexdigest()[:12]}…>"
-    return NO_VALUE if value is None or value != value else str(value)[:1000]
+    return NO_VALUE if value is None or value != value else str(value)
 
 
 def rows_of(columns: Sequence[Sequence[Any]], kept: Sequence[int]) -> list[list[Any]]:
