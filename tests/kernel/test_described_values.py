@@ -8,6 +8,162 @@ import pytest
 
 from tw_autogen.kernel import Describer
 
+GROUPS = [(f"{place}", at, at * 10.5) for place in "ABC" for at in range(4)]
+
+
+def grouped(subtotal, total, end=""):
+    """Return a table with three subtotals of 63 and a total of 189."""
+    lines = ["place,k,v"]
+    for at, (place, k, value) in enumerate(GROUPS):
+        lines += [f"{place},{k},{value}", *([f"{subtotal} {place},,63.0"] if at % 4 == 3 else [])]
+    return "\n".join([*lines, *filter(None, [end]), f"{total},,189.0", ""])
+
+
+def lined(header, line, count=40):
+    """Return a table of the lines that `line` returns for the numbers from 0 on."""
+    return "\n".join([header, *map(line, range(count)), ""])
+
+
+def thousands(at, sign="."):
+    return f"{at % 9 + 1}{sign}{at * 37 % 1000:03}"
+
+
+TABLES = {
+    # name: (file name, content, what is said, what is not said)
+    "points between thousands beside percent with a decimal comma": (
+        "a.csv", lined("s;n;p", lambda at: f"S{at};{thousands(at)};{at},{at % 10} %"),
+        ["'n': int, 1.000 … 9.962", "sep=';', decimal=',', thousands='.'"], ["float"],
+    ),
+    "beside euros": (
+        "a.csv", lined("s;n;p", lambda at: f"S{at};{thousands(at)};{at},{at % 10}7 €"),
+        ["'n': int", "decimal=',', thousands='.'"], ["float"],
+    ),
+    "beside euros with thousands": (
+        "a.csv", lined("s;n;p", lambda at: f"S{at};{thousands(at)};EUR {thousands(at)},50"),
+        ["'n': int", "decimal=',', thousands='.'"], ["float"],
+    ),
+    "beside kilograms": (
+        "a.csv", lined("s;n;p", lambda at: f"S{at};{thousands(at)};{at},{at % 10} kg"),
+        ["'n': int", "decimal=',', thousands='.'"], ["float"],
+    ),
+    "beside quoted percent, commas": (
+        "a.csv", lined("s,n,p", lambda at: f'S{at},{thousands(at)},"{at},{at % 10} %"'),
+        ["'n': int", "decimal=',', thousands='.'"], ["float"],
+    ),
+    "commas between thousands beside dollars": (
+        "a.tsv", lined("s\tn\tp", lambda at: f"S{at}\t{thousands(at, ',')}\t${at}.{at % 10}9"),
+        ["'n': int", "thousands=','"], ["float", "decimal="],
+    ),
+    "in a page": (
+        "a.html", "<table><tr><th>s</th><th>n</th><th>p</th></tr>" + "".join(
+            f"<tr><td>S{at}</td><td>{thousands(at)}</td><td>{at},{at % 10} %</td></tr>" for at in range(40)
+        ) + "</table>",
+        ["'n': int, 1000 … 9962", "decimal=',', thousands='.'"], ["float"],
+    ),
+    "percents of both signs tell nothing": (
+        "a.csv", lined("s;n;p;q", lambda at: f"S{at};{thousands(at)};{at},{at % 10} %;{at}.{at % 10} %"),
+        ["'n': float", "points in 'n' may stand between thousands"], ["decimal="],
+    ),
+    "plain decimals count more than percent": (
+        "a.csv", lined("s;n;p;q", lambda at: f"S{at};{thousands(at)};{at},{at % 10} %;{at}.{at % 10}"),
+        ["'n': float", "'q': float"], ["decimal="],
+    ),
+    "dates beside many of another language": (
+        "a.csv",
+        lined("day,n", lambda at: f"{at % 28 + 1}-{'Jan-2024' if at % 20 != 7 else 'Mai-2026'},1", 300),
+        ["date text D-Mon-YYYY, e.g. '1-Jan-2024', odd: '8-Mai-2026' ", "and 3 more"], ["…"],
+    ),
+    "dates beside a few others": (
+        "a.csv", lined("day,n", lambda at: f"2024-01-{at % 28 + 1:02},1") + "never,2\n",
+        ["date text YYYY-MM-DD, 2024-01-01 … 2024-01-28, odd: 'never' (1)"], ["more"],
+    ),
+    "dates of figures beside many others": (
+        "a.csv", lined("day,n", lambda at: f"{at % 28 + 1:02}.01.2024,1" if at % 15 else f"spring {at},1", 90),
+        ["date text DD.MM.YYYY (day first), e.g. '02.01.2024', odd: 'spring 0' (1)", "and 2 more"], ["… "],
+    ),
+    "months of Italian": (
+        "a.csv", lined("day,n", lambda at: f"{at % 28 + 1} {('marzo', 'novembre', 'febbraio')[at % 3]} 2024,1"),
+        ["'day': text, all different"], ["date"],
+    ),
+    "months of German, most of them": (
+        "a.csv", lined("day,n", lambda at: f"{at % 28 + 1}. {('Januar', 'Februar', 'Juni', 'August')[at % 4]} 2024,1"),
+        ["'day': text"], ["date"],
+    ),
+    "months of English, long and short": (
+        "a.csv", lined("day,n", lambda at: f"{at % 28 + 1} {('March', 'Sept.', 'September', 'JULY')[at % 4]} 2024,1"),
+        ["date text D-Mon-YYYY, 1 March 2024 … "], ["odd"],
+    ),
+    "months of English without days": (
+        "a.csv", lined("m,n", lambda at: f"{('March', 'June', 'Aug', 'October')[at % 4]} {2000 + at},1"),
+        ["date text Mon-YYYY, March 2000 … October 2039"], ["odd"],
+    ),
+    **{
+        f"subtotals {subtotal}": (
+            "a.csv", grouped(subtotal, total),
+            ["4 rows with ", f"'{total}'", "totals: 'v' is the sum of other rows"], [],
+        )
+        for subtotal, total in [
+            ("Zwischensumme", "Gesamt"), ("Sous-total", "Total général"), ("Sub-total", "Grand Total"),
+            ("Teilsumme", "Summe"), ("Subtotaal", "Totaal"), ("Mezisoučet", "Celkem"), ("Подытог", "Итого"),
+            ("소계", "합계"), ("Részösszeg", "Összesen"), ("Delsumma", "Totalt"), ("Zwischentotal", "Gesamttotal"),
+        ]
+    },
+    "a total below subtotals that are not known as such": (
+        "a.csv", grouped("Halfway", "Gesamt"),
+        ["the last row may be a total ('v' is not the sum of the others): Gesamt,,189.0"], [],
+    ),
+    "a total below an average": (
+        "a.csv", lined("x,v", lambda at: f"x{at},{at}") + "Average,19.5\nTotal,780\n",
+        ["the last row may be a total ('v' is not the sum of the others): Total,780"], [],
+    ),
+    "numbers as names of columns above names of rows, as R writes them": (
+        "a.csv", lined('"","142.24","144.78","147.32"', lambda at: f'"{9.4 + at / 10:.1f}",{at % 3},{at % 5},0', 12),
+        ["12 rows x 4 columns", "'142.24': int, 0"], ["header=None"],
+    ),
+    "numbers as names that do not grow, which may be data": (
+        "a.csv", lined(",0.5,0.25,0.75", lambda at: f"x{at},{at % 3},{at % 5},{at % 2}", 12),
+        ["12 rows x 4 columns", "'0.25': int", "if that line is data, read it with header=None"], ["no names"],
+    ),
+    "numbers above names of rows without a place of their own": (
+        "a.csv", lined('"1.5";"2.5"', lambda at: f'"{at + 0.5}";{at % 3}.5;{at % 5}.5', 12),
+        ["12 rows x 2 columns", "begin its rows without a name"], ["no names"],
+    ),
+    "a first row that lacks a value above values that come again": (
+        "a.csv", lined(",1.5,2.5", lambda at: f"{at % 3},{at % 3}.5,{at % 5}.5", 12),
+        ["13 rows x 3 columns", "header=None"], [],
+    ),
+    "few letters of Chinese between many digits": (
+        "a.csv", lined("日期,金额,城市", lambda at: f"{at % 12 + 1}月{at + 1}日,{at},{'北上'[at % 2]}京").encode("gbk"),
+        ["CSV, gb18030 (guessed by its letters)", "'金额'", "encoding='gb18030'"], ["cp1252"],
+    ),
+    "few letters of Hebrew between many digits": (
+        "a.csv", lined("עיר,n", lambda at: f"{('חיפה', 'אילת', 'ירושלים')[at % 3]} {at * 971},{at}").encode("cp1255"),
+        ["CSV, cp1255 (guessed by its letters)", "'עיר'"], ["cp1252"],
+    ),
+    "few letters of Arabic between many digits": (
+        "a.csv", lined("مدينة,n", lambda at: f"{('دبي', 'الرياض')[at % 2]} {at * 971},{at}").encode("cp1256"),
+        ["CSV, cp1256 (guessed by its letters)", "'مدينة'"], ["cp1252"],
+    ),
+    "letters of French side by side": (
+        "a.csv", lined("année,créée", lambda at: f"été {at},réélu {at}", 20).encode("cp1252"),
+        ["CSV, cp1252: ", "'créée'"], ["other letters"],
+    ),
+    "letters of Finnish side by side": (
+        "a.csv", lined("yö,n", lambda at: f"päämäärä {at},{at}", 20).encode("cp1252"), ["CSV, cp1252: "], ["letters"],
+    ),
+    "a name with a word for a total that is no sum": (
+        "a.csv", lined("x,v", lambda at: f"x{at},{at}") + "All Saints,3\n", [], [" total"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_what_is_said_of_values_is_true_of_all_of_them(case, tmp_path):
+    name, content, said, unsaid = TABLES[case]
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    assert_said(describe(tmp_path, name), said, unsaid)
+
 
 def describe(folder, name):
     """Return the description of a file of a folder, in one text."""
