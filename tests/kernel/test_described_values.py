@@ -151,6 +151,27 @@ TABLES = {
     "letters of Finnish side by side": (
         "a.csv", lined("yö,n", lambda at: f"päämäärä {at},{at}", 20).encode("cp1252"), ["CSV, cp1252: "], ["letters"],
     ),
+    "integers among decimals of JSON": (
+        "a.json", '[{"a": 1}, {"a": 1.0}, {"a": 2.5}, {"a": 8}, {"a": 8.0}]', ["'a': float, 1 … 8, 3 distinct"], [],
+    ),
+    "one number of JSON in two forms": ("a.json", '[{"a": 1}, {"a": 1.0}]', ["'a': float, always 1"], ["distinct"]),
+    "numbers of JSON in one form": ("a.json", '[{"a": 1}, {"a": 2.5}]', ["'a': float, 1 … 2.5, all different"], []),
+    "no numbers of JSON": ("a.json", '[{"a": NaN}, {"a": NaN}]', ["'a': float, always nan"], []),
+    "long integers of JSON": (
+        "a.jsonl", "".join(f'{{"a": {2**63 + at}}}\n' for at in range(9)), ["9223372036854775808 … ", "all different"],
+        [],
+    ),
+    "elements in children of XML, and codes": (
+        "a.xml", "<r>" + "".join(
+            f'<o id="{at:03}"><v unit="kg">{at}</v><items><it>{at}</it><it>7</it></items></o>' for at in range(9)
+        ) + "</r>",
+        ["elements that read_xml leaves out: 'it' in 'items'", "attributes that read_xml leaves out: 'unit' in 'v'",
+         "dtype={'id': str}"], ["several"],
+    ),
+    "children of XML of one name": (
+        "a.xml", "<r>" + "".join(f"<o><t>a</t><t>b</t><v>{at}</v></o>" for at in range(9)) + "</r>",
+        ["of several children of one name read_xml keeps the last: 't'"], ["leaves out", "dtype"],
+    ),
     "a name with a word for a total that is no sum": (
         "a.csv", lined("x,v", lambda at: f"x{at},{at}") + "All Saints,3\n", [], [" total"],
     ),

@@ -427,7 +427,7 @@ def _describe_xml(path: str, name: str, terms: Collection[str]) -> Description:
     headline, lines, tables = describe_typed_table(
         name, records.names, records.rows[:most], [""] * len(records.names), str(count)
     )
-    lines.append(f"to be read with {records.call(name)}")
+    lines += [*records.notes, f"to be read with {records.call(name)}"]
     return Description(f"XML <{records.root}>, its elements {records.path!r}: {headline}", lines, tables)
 
 

@@ -195,7 +195,7 @@ def encoding_words(encoding: str, text: str, *, broken: int = 0) -> str:
     if encoding not in LATIN:
         return f", {encoding}"
     if encoding in _WESTERN and _is_foreign(text):
-        return f", {encoding} or an encoding of other letters (cp1251, gb18030, big5, shift_jis …)"
+        return f", {encoding} or an encoding of other letters (cp1251, cp1255, cp1256, gb18030, big5, shift_jis …)"
     others = [one for one in latin_encodings(text.encode(encoding, "replace")) if one != encoding]
     if others:
         return f", {encoding} or {' or '.join(others)}, which its letters don't tell"
