@@ -226,3 +226,33 @@ def test_lists_and_structs_that_begin_late_are_described_by_what_they_hold(tmp_p
     pd.DataFrame({"l": [*late, [1, 2]], "s": [*late, {"q": 7}]}).to_parquet(tmp_path / "a.parquet")
 
     assert_said(describe(tmp_path, "a.parquet"), ["'l': list of int, 2 items", "'q': int, 7", "1500 null"])
+
+
+def test_ranges_of_long_typed_tables_are_those_of_all_rows(tmp_path):
+    count, days = 90_000, pd.date_range("2015-01-01", periods=90_000, freq="h")
+    table = pd.DataFrame(
+        {"id": range(count), "day": days.strftime("%Y-%m-%d %H:%M"), "v": [*range(9), *[3] * (count - 9)]}
+    )
+    table["text"], table["loose"] = (
+        [str(at) for at in range(count)],
+        [f"{2015 + at % 9}-{at % 12 + 1}-1" for at in range(count)],
+    )
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        table.to_sql("a", database, index=False)
+    table.assign(at=days).to_parquet(tmp_path / "a.parquet", row_group_size=30_000)
+
+    for name in ("a.db", "a.parquet"):
+        told = {line.strip().partition(":")[0]: line for line in describe(tmp_path, name).splitlines()}
+        assert told["'id'"].endswith("all different, in all rows 0 … 89999")
+        assert told["'day'"].endswith(f"in all rows 2015-01-01 00:00 … {table.day.iloc[-1]}")
+        assert not [column for column in ("v", "text", "loose") if "in all rows" in told[f"'{column}'"]]
+    assert f"in all rows 2015-01-01 00:00:00 … {days[-1]}" in told["'at'"]
+
+
+def test_the_ranges_of_a_view_that_takes_too_long_are_left_out(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.execute(
+            "CREATE VIEW v AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c"
+        )
+
+    assert_said(describe(tmp_path, "a.db"), ["view 'v': more than", "'n': any, 1 … "], ["in all rows"])

@@ -92,6 +92,8 @@ _DATES = (
 _FIGURES = ("/", ".", "-")
 """Forms of dates in figures that end with the year."""
 _MOMENT = re.compile(r"(\d{4})[-/](\d\d?)(?:[-/](\d\d?))?(?:[ T](\d\d?):(\d\d)(?::(\d\d(?:\.\d+)?))?)?")
+_ORDERED = re.compile(r"\d{4}[-/]\d\d(?:[-/]\d\d)?(?!\d)", re.ASCII)
+"""The beginning of dates of which texts have the same order."""
 _CLOCK = re.compile(r"(\d\d?):(\d\d)(?::(\d\d(?:\.\d{1,9})?))?(?: ?([AaPp])[Mm])?$", re.ASCII)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)$")
 _BOOLEANS = frozenset(["True", "TRUE", "true", "False", "FALSE", "false"])
@@ -206,6 +208,24 @@ def _judge(column: Column, decimal: str, thousands: str) -> None:
     padded = [text for text in there if text != stripped[text]]
     if padded and not column.plain:  # numbers are read all the same
         column.words.append(f"{sum(there[one] for one in padded)} with blanks around, such as {padded[0][:40]!r}")
+
+
+def say_whole_range(column: Column, low: object, high: object) -> None:
+    """Add the least and the greatest value in all rows to a column of numbers, or of dates that begin with the year.
+
+    Args:
+        column: As its first rows show it.
+        low: The least; of dates a text or a date.
+        high: The greatest.
+    """
+    texts = str(low), str(high)
+    if column.plain:
+        numbers = [None if isinstance(value, str) else plain_number(str(value), ".", "") for value in (low, high)]
+        if None in numbers or numbers == [column.low, column.high]:
+            return  # texts have another order
+    elif not (column.dates and all(map(_ORDERED.match, {*column.values, *texts}))):
+        return
+    column.words.append(f"in all rows {_range(*texts)}")
 
 
 def plain_number(text: str, decimal: str, thousands: str) -> float | None:
