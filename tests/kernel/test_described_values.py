@@ -3,6 +3,7 @@
 import sqlite3
 from contextlib import closing
 
+import openpyxl
 import pandas as pd
 import pytest
 
@@ -256,3 +257,43 @@ def test_the_ranges_of_a_view_that_takes_too_long_are_left_out(tmp_path):
         )
 
     assert_said(describe(tmp_path, "a.db"), ["view 'v': more than", "'n': any, 1 … "], ["in all rows"])
+
+
+HEADS = {
+    # name: (rows above the data, merged cells, what is said, what is not said)
+    "three rows": (
+        [["", "2023", None, None, None, "2024", None, None, None], ["", "H1", None, "H2", None, "H1", None, "H2", None],
+         ["land", *["Q1", "Q2", "Q3", "Q4"] * 2]],
+        ["B1:E1", "F1:I1", "B2:C2", "D2:E2", "F2:G2", "H2:I2"],
+        ["3 rows x 9 columns, header in line 3", "'land': text", "8 columns, int",
+         "2 lines above the names may hold heads of them, with header=[0, 1, 2] they are tuples"], ["odd", "Unnamed"],
+    ),
+    "below a title, names in both rows": (
+        [["Report", None, None, None, None, None], [], ["region", "town", "Q1", None, "Q2", None],
+         [None, None, "plan", "real", "plan", "real"]],
+        ["A1:F1", "C3:D3", "E3:F3"],
+        ["3 rows x 6 columns, header in line 3", "'region': text", "'Q1': int", "with skiprows=2, header=[0, 1]",
+         "skiprows=[0, 1, 3]"], ["Unnamed: 0", "twice"],
+    ),
+    "below a title, names in the lower row": (
+        [["Report", None, None, None, None], [], [None, "Q1", None, "Q2", None],
+         ["region", "plan", "real", "plan", "real"]],
+        ["A1:E1", "B3:C3", "D3:E3"],
+        ["3 rows x 5 columns, header in line 4", "'region': text", "with skiprows=2, header=[0, 1]"], ["Unnamed"],
+    ),
+    "merged cells that end the sheet": ([["a", "b", "c"], ["x", 1, 2], ["y", 3, 4], ["z", 5, 6]], ["A7:B7"],
+                                        ["'a': text"], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HEADS)
+def test_names_below_merged_ones_are_told_by_the_rows_they_span(case, tmp_path):
+    above, merged, said, unsaid = HEADS[case]
+    book = openpyxl.Workbook()
+    for row in [*above, *([place, *range(1, len(above[-1]))] for place in ("DE", "FR", "IT"))]:
+        book.active.append(row)
+    for cells in merged:
+        book.active.merge_cells(cells)
+    book.save(tmp_path / "a.xlsx")
+
+    assert_said(describe(tmp_path, "a.xlsx"), said, unsaid)
