@@ -134,7 +134,8 @@ TABLES = {
         ["13 rows x 3 columns", "header=None"], [],
     ),
     "few letters of Chinese between many digits": (
-        "a.csv", lined("日期,金额,城市", lambda at: f"{at % 12 + 1}月{at + 1}日,{at},{'北上'[at % 2]}京").encode("gbk"),
+        "a.csv",
+        lined("日期,金额,城市", lambda at: f"2024年{at % 12 + 1}月{at % 28 + 1}日,{at},北京", 60).encode("gbk"),
         ["CSV, gb18030 (guessed by its letters)", "'金额'", "encoding='gb18030'"], ["cp1252"],
     ),
     "few letters of Hebrew between many digits": (
