@@ -1788,6 +1788,26 @@ KEYS = {  # fmt: off
     "years of another name": ({"a.csv": {"from": range(2000, 2020)}, "b.csv": {"from": range(2000, 2020)}}, []),
     "measures": ({"a.csv": {"price": range(100, 160)}, "b.csv": {"price": range(100, 160)}}, []),
     "counts": ({"a.csv": {"# of units": range(1000, 1030)}, "b.csv": {"units": range(1000, 1030)}}, []),
+    "quantities within numbers of rows of the same name": (
+        {"a.csv": {"Menge": range(900)}, "b.csv": {"Menge": range(10, 58, 2)}}, [],
+    ),
+    "amounts within numbers": ({"a.csv": {"id": range(3000)}, "b.csv": {"Umsatz": range(1001, 1049)}}, []),
+    "some of a dense key": (
+        {"a.csv": {"userid": range(1, 900)}, "b.csv": {"userid": [*range(10, 30)] * 2}},
+        ["'a.csv'['userid'] and 'b.csv'['userid'] share 20 values (of 899 and 20)"],
+    ),
+    "some of a dense key of the table": (
+        {"shops.csv": {"id": range(1, 900)}, "b.csv": {"shop": [*range(10, 30)] * 2}},
+        ["'shops.csv'['id'] and 'b.csv'['shop'] share 20 values (of 899 and 20)"],
+    ),
+    "most of a dense key": (
+        {"a.csv": {"Store": range(1, 1116)}, "b.csv": {"Store": [*range(1, 1000)] * 2}},
+        ["'a.csv'['Store'] and 'b.csv'['Store'] share 999 values (of 1115 and 999)"],
+    ),
+    "some of a key with gaps": (
+        {"a.csv": {"plz": range(10_000, 99_000, 40)}, "b.csv": {"plz": [*range(10_000, 20_000, 400)] * 2}},
+        ["'a.csv'['plz'] and 'b.csv'['plz'] share 25 values (of 2225 and 25)"],
+    ),
     "shares": ({"a.csv": {"x": [f"{n}%" for n in range(9)]}, "b.csv": {"x": [f"{n}%" for n in range(9)]}}, []),
     "floats": ({"a.csv": {"x": [n / 7 for n in range(9)]}, "b.csv": {"x": [n / 7 for n in range(9)]}}, []),
     "one line a pair": (

@@ -56,6 +56,17 @@ _FORMS = (
     ),
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"(?P<month>(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t|tember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?)"
+)
+"""A month in English, as pandas reads it; the names of other languages are words."""
+_TIME_BEHIND = r"(?:[, ]{1,2}\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?)?"
+_DAY_MONTH_YEAR = re.compile(
+    rf"(?P<day>\d\d?)[-/ ]?{_MONTH}[-/ ,]{{0,2}}(?P<year>\d{{4}}|\d\d){_TIME_BEHIND}", re.IGNORECASE | re.ASCII
+)
+_MONTH_DAY_YEAR = re.compile(rf"{_MONTH} (?P<day>\d\d?),? (?P<year>\d{{4}}){_TIME_BEHIND}", re.IGNORECASE | re.ASCII)
+_MONTH_YEAR = re.compile(rf"{_MONTH}[- ](?P<year>\d{{4}})", re.IGNORECASE | re.ASCII)
 _LATEST_SHORT_YEAR = 68
 """Years of two digits up to here are those of this century, as `strptime` and pandas read them."""
 _DATES = (
@@ -68,29 +79,9 @@ _DATES = (
     ),
     ("YYYY/MM/DD", re.compile(r"\d{4}/(?:0?[1-9]|1[0-2])/(?:[12]\d|3[01]|0?[1-9])( \d\d?:\d\d(:\d\d)?)?", re.ASCII)),
     ("YYYY-MM", re.compile(r"\d{4}-(?:0[1-9]|1[0-2])", re.ASCII)),
-    (
-        "D-Mon-Y",
-        re.compile(
-            r"(?P<day>\d\d?)[-/ ]?(?P<month>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?)"
-            r"[-/ ,]{0,2}(?P<year>\d{4}|\d\d)(?:[, ]{1,2}\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?)?",
-            re.IGNORECASE | re.ASCII,
-        ),
-    ),
-    (
-        "Mon D, Y",
-        re.compile(
-            r"(?P<month>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?) (?P<day>\d\d?),? "
-            r"(?P<year>\d{4})(?:[, ]{1,2}\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?)?",
-            re.IGNORECASE | re.ASCII,
-        ),
-    ),
-    (
-        "Mon-Y",
-        re.compile(
-            r"(?P<month>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?)[- ](?P<year>\d{4})",
-            re.IGNORECASE | re.ASCII,
-        ),
-    ),
+    ("D-Mon-Y", _DAY_MONTH_YEAR),
+    ("Mon D, Y", _MONTH_DAY_YEAR),
+    ("Mon-Y", _MONTH_YEAR),
     (
         "/",
         re.compile(r"(\d\d?)/(\d\d?)/(\d{4}|\d\d)( \d\d?:\d\d(:\d\d(\.\d+)?)?( ?[AP]M)?)?", re.IGNORECASE | re.ASCII),
@@ -101,12 +92,14 @@ _DATES = (
 _FIGURES = ("/", ".", "-")
 """Forms of dates in figures that end with the year."""
 _MOMENT = re.compile(r"(\d{4})[-/](\d\d?)(?:[-/](\d\d?))?(?:[ T](\d\d?):(\d\d)(?::(\d\d(?:\.\d+)?))?)?")
+_ORDERED = re.compile(r"\d{4}[-/]\d\d(?:[-/]\d\d)?(?!\d)", re.ASCII)
+"""The beginning of dates of which texts have the same order."""
 _CLOCK = re.compile(r"(\d\d?):(\d\d)(?::(\d\d(?:\.\d{1,9})?))?(?: ?([AaPp])[Mm])?$", re.ASCII)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)$")
 _BOOLEANS = frozenset(["True", "TRUE", "true", "False", "FALSE", "false"])
 """What `pandas.read_csv` takes for booleans; `yes` and `no` stay text."""
 _FEW_VALUES, _FEW_CHARS = 12, 160
-_LONGEST_VALUE = 60
+_LONGEST_VALUE, _LONG_TEXT = 60, 200
 _MAX_ODD, _MAX_MARKS = 4, 2
 """Numbers of many values stay numbers beside so many different marks, however often these occur."""
 _FIRST_LOOK = 2000
@@ -215,6 +208,24 @@ def _judge(column: Column, decimal: str, thousands: str) -> None:
     padded = [text for text in there if text != stripped[text]]
     if padded and not column.plain:  # numbers are read all the same
         column.words.append(f"{sum(there[one] for one in padded)} with blanks around, such as {padded[0][:40]!r}")
+
+
+def say_whole_range(column: Column, low: object, high: object) -> None:
+    """Add the least and the greatest value in all rows to a column of numbers, or of dates that begin with the year.
+
+    Args:
+        column: As its first rows show it.
+        low: The least; of dates a text or a date.
+        high: The greatest.
+    """
+    texts = str(low), str(high)
+    if column.plain:
+        numbers = [None if isinstance(value, str) else plain_number(str(value), ".", "") for value in (low, high)]
+        if None in numbers or numbers == [column.low, column.high]:
+            return  # texts have another order
+    elif not (column.dates and all(map(_ORDERED.match, {*column.values, *texts}))):
+        return
+    column.words.append(f"in all rows {_range(*texts)}")
 
 
 def plain_number(text: str, decimal: str, thousands: str) -> float | None:
@@ -392,8 +403,8 @@ def _judge_mixed_dates(column: Column, there: Counter[str], stripped: Mapping[st
 
 
 def _say_odd(column: Column, fitting: Collection[str], there: Counter[str]) -> None:
-    if odd := [text for text in there if text not in fitting]:
-        column.words.append("odd: " + ", ".join(f"{show(one)} ({there[one]})" for one in odd[:_MAX_ODD]))
+    if odd := Counter({text: n for text, n in there.items() if text not in fitting}):
+        column.words.append(odd_words(odd))
     column.words.append(f"{len(there)} distinct")
 
 
@@ -415,6 +426,8 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
         timed = " with time" if any(":" in moment for moment in moments) else ""
         column.kind, column.words = f"date text {form}{timed}", [f"{first_text} … {last_text}"]
         column.dates = _padded(first_text), _padded(last_text)
+    if len(there) - len(fitting) > _MAX_ODD:  # those that are not shown may be earlier or later dates
+        column.words, column.dates = [f"e.g. {show(fits[0].string)}"], None
     _say_odd(column, fitting, there)
 
 
@@ -496,13 +509,13 @@ def _digits_of(lengths: Collection[int]) -> str:
 
 
 def _judge_text(column: Column, there: Counter[str]) -> None:
-    lower = {text.strip().lower() for text in there}
+    short = {text.strip() for text in there if len(text) <= _LONG_TEXT}
     column.kind = "bool" if there.keys() <= _BOOLEANS else "text"
     column.words += count_words(there)
-    if len(lower) < len({text.strip() for text in there}):
+    if len({text.lower() for text in short}) < len(short):
         column.words.append("some differ in upper and lower case only")
     longest = max(map(len, there))
-    if longest > 200:
+    if longest > _LONG_TEXT:
         column.words.append(f"up to {longest} characters")
 
 

@@ -25,7 +25,7 @@ from .csv_dialect import (
     read_start,
     table_separator,
 )
-from .database_files import open_database
+from .database_files import open_database, quoted_name, whole_ranges
 from .document_files import pdf_lines, word_lines
 from .file_kinds import PICTURES, WORKBOOKS, content_kind, kind_of, other_kind, start_kind, why_in_git_lfs
 from .file_size import size_words
@@ -37,7 +37,7 @@ from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import encoding_words, find_encoding
 from .text_outline import text_lines
 from .text_table import MAX_CELLS, RAW_CHARS, block_lines, blocks_of_text, csv_table, cut_line
-from .typed_table import describe_typed_table, rows_of, value_text
+from .typed_table import describe_typed_table, rows_of, stored_ranges, value_text
 from .workbook_sheets import read_sheets
 from .xml_records import read_records
 
@@ -58,7 +58,7 @@ _CALLS = {
 }
 """What reads a file of a kind that its name does not say."""
 _MODULES = {one[1:]: opener.__module__ for one, opener in COMPRESSED.items()}
-_TABLE_SECONDS = 1.0
+_TABLE_SECONDS, _RANGES_SECONDS = 1.0, 2.0
 _SMALL_CHARS = 1000
 """A table, page or JSON up to here is shown whole, where that is shorter than what is said of it."""
 _MAX_NAMED = 40
@@ -297,7 +297,9 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
     index = _index_names(schema)
     kept = [at for at, one in enumerate(schema.names) if str(one) not in index]
     names, kinds = [str(schema.names[at]) for at in kept], [str(schema.types[at]) for at in kept]
-    described = describe_typed_table(name, names, rows_of(columns, kept), kinds, str(count))
+    rows = rows_of(columns, kept)
+    ranges = stored_ranges(file.metadata) if is_parquet and len(rows) < count else None
+    described = describe_typed_table(name, names, rows, kinds, str(count), ranges=ranges)
     if index:
         rows = rows_of(columns, [schema.names.index(one) for one in index])
         shown = profile_columns(index, [[*map(value_text, row)] for row in rows], missing=NULLS)
@@ -331,10 +333,11 @@ def _index_names(schema: Any) -> list[str]:
 def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Description:
     with contextlib.closing(open_database(path)) as database:
         listed = _tables_of(database)
+        ends = time.monotonic() + _RANGES_SECONDS
         result = Description(f"SQLite with {len(listed)} table{'' if len(listed) == 1 else 's'}, views included")
         for table, kind in listed[:_MAX_TABLES]:
             try:
-                said, lines, columns = _describe_table(database, table)
+                said, lines, columns = _describe_table(database, table, ends)
             except sqlite3.Error as error:
                 result.lines.append(f"{kind} {table!r}: not read: {_one_line(error)}")
                 result.problem = result.problem or f"{kind} {table!r} can't be read: {_one_line(error)}"
@@ -355,8 +358,8 @@ def _tables_of(database: sqlite3.Connection) -> list[tuple[str, str]]:
     return [(str(name), str(kind)) for name, kind in listed if name not in shadows]
 
 
-def _describe_table(database: sqlite3.Connection, table: str) -> tuple[str, list[str], list[Column]]:
-    quoted = '"' + table.replace('"', '""') + '"'
+def _describe_table(database: sqlite3.Connection, table: str, ends: float) -> tuple[str, list[str], list[Column]]:
+    quoted = quoted_name(table)
     kinds = {str(row[1]): str(row[2]) or "any" for row in database.execute(f"PRAGMA table_xinfo({quoted})")}
     keys = [str(row[1]) for row in database.execute(f"PRAGMA table_info({quoted})") if row[5]]
     most = _max_rows(kinds)
@@ -364,11 +367,13 @@ def _describe_table(database: sqlite3.Connection, table: str) -> tuple[str, list
         names, rows, whole = _first_rows(database, f"SELECT * FROM {quoted} LIMIT {most}")
     except sqlite3.OperationalError as error:
         raise sqlite3.OperationalError(f"{error}; columns: {', '.join(map(repr, kinds))}") from error
-    count = str(len(rows))
+    count, counted = str(len(rows)), list[list[Any]]()
     if not whole or len(rows) == most:
         _, counted, _ = _first_rows(database, f"SELECT count(*) FROM {quoted}", several=False)
         count = str(counted[0][0]) if counted else f"more than {count}"
-    headline, lines, tables = describe_typed_table(table, names, rows, [kinds.get(name, "") for name in names], count)
+    types = [kinds.get(name, "") for name in names]
+    ranges = whole_ranges(database, quoted, names, ends) if counted and count != str(len(rows)) else None
+    headline, lines, tables = describe_typed_table(table, names, rows, types, count, ranges=ranges)
     if keys:
         lines.append(f"primary key: {', '.join(map(repr, keys))}")
     for row in database.execute(f"PRAGMA foreign_key_list({quoted})"):
@@ -427,7 +432,7 @@ def _describe_xml(path: str, name: str, terms: Collection[str]) -> Description:
     headline, lines, tables = describe_typed_table(
         name, records.names, records.rows[:most], [""] * len(records.names), str(count)
     )
-    lines.append(f"to be read with {records.call(name)}")
+    lines += [*records.notes, f"to be read with {records.call(name)}"]
     return Description(f"XML <{records.root}>, its elements {records.path!r}: {headline}", lines, tables)
 
 

@@ -19,6 +19,8 @@ _CONTAINED, _CONTAINED_ALIKE = 0.9, 0.5
 """What part of the other column's values a key has; less is enough where the names are alike."""
 _MIN_SHARED, _MIN_SHARED_NUMBERS, _MIN_DIGITS = 5, 10, 4
 """Where the names are not alike."""
+_DENSE = 0.5
+"""Integers that fill so much of their range, such as numbers of rows, hold any others of that range by chance."""
 _LONGEST_MEAN = 60
 _SAMPLE = 30
 _WHOLE = re.compile(r"[+-]?\d{1,30}(?:\.0{1,6})?")
@@ -84,6 +86,17 @@ class _Key:
         return (_singular(_stem(self.table)), *words) if self.generic else words
 
     @cached_property
+    def dense(self) -> bool:
+        """Return whether the values are integers that fill most of their range."""
+        integers = {int(value) for value in self.values} if self.numbers else set[int]()
+        return bool(integers) and len(integers) >= _DENSE * (max(integers) - min(integers) + 1)
+
+    @property
+    def named_key(self) -> bool:
+        """Return whether its name says that it is a key."""
+        return any(word.endswith(tuple(_GENERIC)) for word in self.words)
+
+    @cached_property
     def generic(self) -> bool:
         """Return whether its name doesn't say of what it is the key."""
         return self.column.name.strip().lower() in _GENERIC
@@ -94,7 +107,8 @@ def join_lines(tables: Iterable[tuple[str, Sequence[Column]]]) -> list[str]:
 
     What follows from other lines is left out: with `a` and `b`, and `b` and `c`, that `a` and `c` can be joined.
     One of the two columns is a key: most values occur once. It holds the values of the other, or half of them where
-    the names are alike. Floats, years, measures and columns of two values are no keys.
+    the names are alike. Floats, years, measures and columns of two values are no keys. Of dense integers, alike names
+    have to say that they are keys, or the other column has to have most of them.
 
     Args:
         tables: Name and columns of each.
@@ -169,6 +183,9 @@ def _score(one: _Key, other: _Key) -> tuple[int, int] | None:
     if not alike and sum(value in key.values for value in itertools.islice(referring.values, _SAMPLE)) < 2:
         return None
     shared = key.values & referring.values
+    named = alike and (one.named_key or other.named_key)
+    if not named and referring.numbers and key.dense and len(shared) < _DENSE * len(key.values):
+        return None  # quantities lie there, too
     if alike:
         least = _CONTAINED if one.numbers and other.numbers else _CONTAINED_ALIKE
         count = max(len(shared), len(key.folded & referring.folded))

@@ -150,7 +150,8 @@ def _scalar_words(kind: str, values: Sequence[Any]) -> list[str]:
         and (there := [value for value in values if value == value])
     ):
         return [*_scalar_words(kind, there), f"{len(values) - len(there)} NaN"]
-    counts = Counter(map(str, values))
+    numbers = kind in ("int", "float") and all(value == value for value in values)
+    counts = Counter({str(number): n for number, n in Counter(values).items()} if numbers else map(str, values))
     if kind in ("int", "float") and len(counts) > 1:
         words = [f"{short_number(str(min(values)))} … {short_number(str(max(values)))}"]
         few = len(counts) <= 6 and kind == "int"

@@ -18,6 +18,8 @@ _NUMBER = re.compile(
 _SWAPPED = str.maketrans(",.", ".,")
 _BLANKED = re.compile(r"[+-]?[1-9]\d{0,2}([ '])\d{3}(?:[ ']\d{3}){0,12}(?:[.,]\d{0,30})?", re.ASCII)
 _DIGIT = re.compile(r"[0-9]")
+_MARKED = re.compile(r"(?:[€$£¥]|[A-Z]{3}\b)?\s?([+-]?\d[\d.,' ]{0,60}?)\s?(?:[%‰€$£¥]|[A-Za-zµ°][A-Za-z°/²³]{0,4})?")
+"""A number with a currency, a percent sign or a unit, of which no parser makes a number."""
 _CODE = re.compile(r"0\d+", re.ASCII)
 _INTEGER, _FLOAT_DIGITS = re.compile(r"[+-]?\d{1,20}", re.ASCII), 15
 """Integers of so many digits are exact as floats."""
@@ -50,32 +52,32 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
 
     Each column is judged by all its values: those of `1,5` and `12` can only be read with a decimal comma, those of
     `1.5` and `1,234,567` only with a decimal point. Columns of which both can be said, such as `1,234`, follow the
-    others; without others their commas are decimal ones, but for values that commas part, and beside plain numbers
-    that are all below 1000, as in `1,234` and `949`; so are the points of several numbers there.
+    others, or else those of numbers with units such as `1,5 %`; without any their commas are decimal ones, but for
+    values that commas part, and beside plain numbers that are all below 1000, as in `1,234` and `949`; so are the
+    points of several numbers there.
 
     Args:
         rows: Without the header.
         separator: Between values.
     """
-    pointed: list[tuple[int, set[str]]] = []
-    commas: list[tuple[int, set[str]]] = []
-    either: list[tuple[int, set[str]]] = []
+    columns: dict[str, list[tuple[int, set[str]]]] = {"point": [], "comma": [], "either": []}
     blanked: list[tuple[str, set[str]]] = []
+    marked = set[str]()
     for at in range(min(_MAX_COLUMNS, max(map(len, rows), default=0))):
-        values = {row[at].strip() for row in rows if at < len(row)} - MISSING
-        values, sign = _without_blanks(values)
+        given = {row[at].strip() for row in rows if at < len(row)} - MISSING
+        values, sign = _without_blanks(given)
         if sign:
             blanked.append((sign, values))
-        if not any("," in value or "." in value for value in values):
-            continue
-        digits = [value for value in values if _DIGIT.search(value)]
-        with_point = sum(map(is_number, digits))
-        with_comma = sum(is_number(char, decimal=",") for char in digits)
-        if digits and max(with_point, with_comma) >= _SHARE * len(digits):
-            kind = either if with_point == with_comma else pointed if with_point > with_comma else commas
-            kind.append((at, values))
+        if kind := _decimal_sign(values):
+            columns[kind].append((at, values))
+        else:
+            marked.add(_decimal_sign(_without_blanks(set(map(_without_mark, given)))[0]))
+    pointed, commas, either = columns.values()
+    told = marked & {"point", "comma"} if not (pointed or commas) else set()
     if commas and (len(commas) > len(pointed) or separator != "," and len(commas) == len(pointed)):
         decimal = ","
+    elif either and len(told) == 1:
+        decimal = "," if "comma" in told else "."
     elif separator == "," or pointed or any(_are_thousands(values, ",") for _, values in either):
         decimal = "."
     else:
@@ -93,6 +95,24 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
     if separator == "," or (commas and decimal == ","):
         return NumberSigns(decimal)
     return NumberSigns(decimal, doubtful=tuple(at for at, values in either if all(map(is_number, values))))
+
+
+def _decimal_sign(values: set[str]) -> str:
+    """Return what stands in front of the decimals of a column: a `point`, a `comma`, `either`; empty: no numbers."""
+    if not any("," in value or "." in value for value in values):
+        return ""
+    digits = [value for value in values if _DIGIT.search(value)]
+    with_point = sum(map(is_number, digits))
+    with_comma = sum(is_number(value, decimal=",") for value in digits)
+    if not digits or max(with_point, with_comma) < _SHARE * len(digits):
+        return ""
+    return "either" if with_point == with_comma else "point" if with_point > with_comma else "comma"
+
+
+def _without_mark(text: str) -> str:
+    """Return a number without the percent sign, currency or unit beside it; another text as it is."""
+    found = _MARKED.fullmatch(text)
+    return found[1] if found else text
 
 
 def _doubtful(columns: Sequence[tuple[int, set[str]]], thousands: str) -> tuple[int, ...]:

@@ -38,14 +38,15 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
     It holds none if it has a number in each column of numbers, and these are no names such as years: one has decimals,
     stands there twice or is all that its column holds, or what stands beside them, other than a year above other
     numbers, occurs again in its column, with whatever digits; but not if they only grow. Of growing decimals, the text
-    beside them has to be of another form than those below, or most rows below must not grow.
+    beside them has to be of another form than those below, or most rows below must not grow. What has no name above
+    the names of rows is a header, too.
 
     Args:
         rows: All of the table, or the first ones.
     """
     first, columns, numbers = _first_row(rows)
     found = [first[at] for at in numbers if first[at]]
-    if not found or not all(map(NUMBER.fullmatch, found)) or _ascending(found):
+    if not found or not all(map(NUMBER.fullmatch, found)) or _ascending(found) or _stands_above_row_names(rows):
         return True
     texts = [
         at for at in range(len(first)) if at not in numbers and first[at] and not _names_year(first[at], columns[at])
@@ -60,6 +61,17 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
         return False
     enough = any(_are_numbers(columns[at]) for at in numbers)
     return not (again or (enough and (len(set(found)) < len(found) or any("." in one for one in found))))
+
+
+def _stands_above_row_names(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first row alone has no first value, or lacks one, above values all of which are different.
+
+    So R and pandas write the names of rows below those of columns.
+    """
+    first, rest = rows[0], [row for row in rows[1 : SAMPLE_LINES + 1] if any(cell.strip() for cell in row)]
+    names = {row[0].strip() for row in rest if row} - {""}
+    lacks = all(len(row) == len(first) + 1 and row[-1].strip() for row in rest) or not first[0].strip()
+    return len(first) > 1 and lacks and len(rest) == len(names) >= MIN_LINES
 
 
 def may_lack_names(rows: Sequence[Sequence[str]]) -> bool:

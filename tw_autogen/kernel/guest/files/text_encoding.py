@@ -46,7 +46,11 @@ _ALONE = frozenset("àéèóíöåÀÉÈÖÅ")
 _MARK, _BYTE = re.compile(r"[^\x00-\x7f]"), re.compile(rb"[^\x00-\x7f]")
 _LATIN_BYTES, _MAX_MARKS = 200_000, 10_000
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_DIGITS_AND_SIGNS = re.compile(rb"[\x00-\x3f]+")
+"""Beside many of them few letters are hard to tell; none is the second byte of one."""
 _GUESSED_BYTES, _MIN_GUESSED = 8192, 4
+_FOREIGN = 0.8
+"""So many letters beyond ASCII of a text that is not Western stand beside another."""
 GUESSED = (
     *("gb18030", "big5", "big5hkscs", "cp932", "euc_jp", "cp949", "johab"),
     *("cp1251", "koi8_r", "koi8_u", "cp866", "cp1253", "cp1255", "cp1256", "cp874"),
@@ -144,11 +148,16 @@ def _guessed_encoding(text: bytes) -> str:
     if (found := _BYTE.search(text)) and found.start() >= _GUESSED_BYTES // 2:
         text = text[text.rfind(b"\n", 0, found.start()) + 1 :]
     text = text[:_GUESSED_BYTES]
-    best = from_bytes(text[: text.rfind(b"\n") + 1] or text, cp_isolation=[*GUESSED, "cp1252"]).best()
+    text = text[: text.rfind(b"\n") + 1] or text
+    foreign = _is_foreign(text.decode("latin-1"))
+    best = from_bytes(text, cp_isolation=[*GUESSED, "cp1252"]).best()
+    if best and foreign and "cp1252" in best.could_be_from_charset:
+        best = from_bytes(_DIGITS_AND_SIGNS.sub(b"\n", text), cp_isolation=list(GUESSED)).best()
     if best is None or "cp1252" in best.could_be_from_charset:
         return ""
     words = [len(match) for match in _BEYOND_ASCII.findall(str(best))]
-    if 2 * sum(word for word in words if word > 1) <= sum(words) or sum(words) < _MIN_GUESSED:
+    alone = not foreign and 2 * sum(word for word in words if word > 1) <= sum(words)
+    if alone or sum(words) < _MIN_GUESSED:
         return ""
     return next(one for one in GUESSED if one in best.could_be_from_charset)
 
@@ -186,7 +195,7 @@ def encoding_words(encoding: str, text: str, *, broken: int = 0) -> str:
     if encoding not in LATIN:
         return f", {encoding}"
     if encoding in _WESTERN and _is_foreign(text):
-        return f", {encoding} or an encoding of other letters (cp1251, gb18030, big5, shift_jis …)"
+        return f", {encoding} or an encoding of other letters (cp1251, cp1255, cp1256, gb18030, big5, shift_jis …)"
     others = [one for one in latin_encodings(text.encode(encoding, "replace")) if one != encoding]
     if others:
         return f", {encoding} or {' or '.join(others)}, which its letters don't tell"
@@ -194,9 +203,9 @@ def encoding_words(encoding: str, text: str, *, broken: int = 0) -> str:
 
 
 def _is_foreign(text: str) -> bool:
-    """Return whether most letters beyond ASCII stand side by side, as Western ones do not."""
-    found = _BEYOND_ASCII.findall(text)
-    return sum(len(one) for one in found if len(one) > 2) * 2 > sum(map(len, found))
+    """Return whether nearly all letters beyond ASCII, several, stand side by side, as Western ones do not."""
+    lengths = [len(letters) for letters in _BEYOND_ASCII.findall(text)]
+    return sum(lengths) >= _MIN_GUESSED and sum(one for one in lengths if one > 1) > _FOREIGN * sum(lengths)
 
 
 def late_encoding(text: bytes) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .column_groups import column_lines
-from .column_profile import MISSING, Column, profile_columns, show
+from .column_profile import MISSING, Column, profile_columns, say_whole_range, show
 from .csv_dialect import (
     BLANKS,
     NUMBER,
@@ -67,6 +67,7 @@ class TextTable:
     later: int = 0
     notes: list[str] = field(default_factory=list)
     kinds: Mapping[int, str] = field(default_factory=dict)
+    ranges: Mapping[int, tuple[Any, Any]] = field(default_factory=dict)
     missing: frozenset[str] = MISSING
     decimal: str = "."
     thousands: str = ""
@@ -87,6 +88,8 @@ class TextTable:
         for column in columns:
             column.sampled = self.sampled
             column.words += ["as far as looked at"] * (self.sampled and column.kind == "empty")
+        for at, (low, high) in self.ranges.items():
+            say_whole_range(columns[at], low, high)
         count = self.count or str(len(self.rows))
         where = f", {'header' if self.named else 'first row'} in line {self.first_line}" if self.first_line > 1 else ""
         later = f" and {self.later} of the others" if self.later else ""

@@ -18,6 +18,9 @@ _WORDS = (
     "总计 總計 总数 總數 小计 小計 计 計 全体 全国 รวม "
     "कुल योग "
     "gesamtergebnis eindtotaal hovedtotal totalsum součet végösszeg итог 総計 총합계 "
+    "totais totaux endsumme gesamttotal sub-total subtotals zwischensumme zwischentotal teilsumme sous-total "
+    "sous-totaux subtotaal subtotale subtotales subtotais delsumma delsum mezisoučet medzisúčet podsuma részösszeg "
+    "подытог підсумок välisumma vahesumma međuzbroj 소계 "
 )
 """What totals are called, as the whole label, or its first or last word."""
 _LABELS = frozenset(_WORDS.split())
@@ -36,7 +39,8 @@ def total_notes(
     A row is marked by a label such as `Total`; in a table without labels, by the only empty first cell if it is the
     last one. Rows of totals and of totals of these totals are recognized together, also if their labels stand in
     several columns. Rows are said to be totals if their labels say that and no more, and all of their numbers that are
-    no keys, such as a year, are sums; else it is said that they may be totals.
+    no keys, such as a year, are sums; else it is said that they may be totals. So may a last row that alone says it is
+    one and is no sum: rows whose labels are not known here may be totals, too.
 
     Args:
         names: The header, length m.
@@ -69,7 +73,7 @@ def _note(
 ) -> str:
     """Return a note on marked rows that are totals, or may be; empty: in no column all of their numbers are sums.
 
-    A row without a label holds nothing but sums.
+    A last row with a label may be one even then. A row without a label holds nothing but sums.
 
     Args:
         names: The header.
@@ -93,7 +97,8 @@ def _note(
     if not labels and len(found["sum"]) < sum(map(bool, rows[marked[0]])):
         return ""
     where = " and ".join(repr(names[at]) for at in places)
-    return _words(rows, where, labels, marked, found) if found["sum"] or found["nearly"] else ""
+    last = list(marked) == [len(rows) - 1] and found["no sum"] and all(_bare(label) in _LABELS for label in labels)
+    return _words(rows, where, labels, marked, found) if found["sum"] or found["nearly"] or last else ""
 
 
 def _bare(label: str) -> str:
@@ -168,7 +173,7 @@ def _words(
     rest = "other rows" if len(marked) > 1 else "the others"
     said = [f"{one!r} is the sum of {rest}" for one in exact]
     said += [f"{one!r} nearly" if exact else f"{one!r} is nearly the sum of {rest}" for one in near]
-    sums = ", ".join([*said, *(f"{one!r} is not" for one in off)])
+    sums = ", ".join([*said, *(f"{one!r} is not" + f" the sum of {rest}" * (not said) for one in off)])
     if len(marked) > 1:
         shown = ", ".join(map(show, labels[:_MAX_LABELS])) + (", …" if len(labels) > _MAX_LABELS else "")
         return f"{len(marked)} rows with {shown} in {where} {'are' if sure else 'may be'} totals: {sums}"

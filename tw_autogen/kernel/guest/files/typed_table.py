@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .column_profile import NO_VALUE, NULLS, Column
 from .csv_dialect import as_lines
 from .json_outline import record_lines
-from .text_table import TextTable, cut_line
+from .text_table import MAX_CELLS, TextTable, cut_line
 
 
 def describe_typed_table(
-    name: str, names: list[str], rows: list[list[Any]], kinds: Sequence[str], count: str
+    name: str,
+    names: list[str],
+    rows: list[list[Any]],
+    kinds: Sequence[str],
+    count: str,
+    *,
+    ranges: Mapping[str, tuple[Any, Any]] | None = None,
 ) -> tuple[str, list[str], list[tuple[str, list[Column]]]]:
     """Describe rows of values whose types the file says.
 
@@ -23,11 +29,12 @@ def describe_typed_table(
         rows: The first ones, or all.
         kinds: The types of the columns, length m; empty: it has none.
         count: How many rows there are, in words.
+        ranges: The least and the greatest value of columns in all rows, by their names, where only the first are given.
 
     Returns:
         A headline, lines, and the columns by the name.
     """
-    nested = [at for at, _ in enumerate(names) if any(isinstance(row[at], (list, dict)) for row in rows[:1000])]
+    nested = [at for at, _ in enumerate(names) if any(isinstance(row[at], (list, dict)) for row in rows)]
     flat = [at for at, _ in enumerate(names) if at not in nested]
     table = TextTable(
         [names[at] for at in flat],
@@ -41,6 +48,7 @@ def describe_typed_table(
         sampled=count != str(len(rows)),
         kinds={number: kinds[at] for number, at in enumerate(flat) if kinds[at]},
         missing=NULLS,
+        ranges={number: ranges[names[at]] for number, at in enumerate(flat) if names[at] in ranges} if ranges else {},
     )
     headline, lines, columns = table.describe()
     if nested:
@@ -52,7 +60,7 @@ def value_text(value: Any) -> str:
     """Return a value of a cell as text; the length and a hash of bytes."""
     if isinstance(value, bytes):
         return f"<{len(value)} bytes, SHA-1 {hashlib.sha1(value, usedforsecurity=False).hexdigest()[:12]}…>"
-    return NO_VALUE if value is None or value != value else str(value)[:1000]
+    return NO_VALUE if value is None or value != value else str(value)
 
 
 def rows_of(columns: Sequence[Sequence[Any]], kept: Sequence[int]) -> list[list[Any]]:
@@ -63,3 +71,19 @@ def rows_of(columns: Sequence[Sequence[Any]], kept: Sequence[int]) -> list[list[
         kept: The numbers of those that are wanted.
     """
     return [list(row) for row in zip(*(columns[at] for at in kept), strict=True)] if columns else []
+
+
+def stored_ranges(metadata: Any) -> dict[str, tuple[Any, Any]]:
+    """Return the least and the greatest value of each column that a Parquet file keeps for all of its groups of rows.
+
+    Args:
+        metadata: The file's, as pyarrow has it.
+    """
+    groups, columns = metadata.num_row_groups, metadata.num_columns
+    found: dict[str, tuple[Any, Any]] = {}
+    for at in range(columns if groups * columns <= MAX_CELLS else 0):
+        parts = [metadata.row_group(group).column(at) for group in range(groups)]
+        kept = [part.statistics for part in parts if part.is_stats_set and part.statistics.has_min_max]
+        if len(kept) == groups > 0:
+            found[str(parts[0].path_in_schema)] = min(one.min for one in kept), max(one.max for one in kept)
+    return found

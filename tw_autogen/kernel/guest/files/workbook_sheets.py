@@ -86,8 +86,7 @@ class Sheet:
         above = next(at for at, row in enumerate(cells) if any(row))
         shown = as_lines(cells)
         above += lines_above_header(shown[above : above + _TITLE_ROWS])
-        while self._is_merged_title(above):
-            above += 1
+        above = self._header_row(above)
         text = TextStart(
             [f"{line}\n" for line in shown], whole=not self.more, more_lines=None if self.more else 0, rows=cells
         )
@@ -100,16 +99,42 @@ class Sheet:
         table.notes += _error_cells(values) + self.notes
         return table.describe()
 
+    def _header_row(self, first: int) -> int:
+        """Return the row of a table's names, where several rows of merged names stand above: the one below these.
+
+        Args:
+            first: What the texts of the cells show as the row, from 0 on.
+        """
+        while self._is_merged_title(first):
+            first = next(at for at in range(first + 1, len(self.rows)) if any(map(_cell, self.rows[at])))
+        groups = next(count for count in itertools.count() if not self._is_grouped(first + count))
+        if groups > 1:
+            return first + groups
+        names, above = ([*map(_cell, row)] for row in (self.rows[first], self.rows[first - 1]))
+        lacks = any(name and not (names[at : at + 1] or [""])[0] for at, name in enumerate(above))
+        return first - 1 if first and lacks and self._is_grouped(first - 1) else first
+
     def _is_merged_title(self, row: int) -> bool:
-        """Return whether all that a row holds is one cell that is merged with others of it, and a wider one follows."""
-        filled = [[at for at, cell in enumerate(cells) if _cell(cell)] for cells in self.rows[row : row + 2]]
+        """Return whether all that a row holds is one cell that is merged with others of it, and a wider one follows.
+
+        Empty rows may stand between.
+        """
+        following = (cells for cells in self.rows[row + 1 :] if any(map(_cell, cells)))
+        rows = [self.rows[row], *itertools.islice(following, 1)]
+        filled = [[at for at, cell in enumerate(cells) if _cell(cell)] for cells in rows]
         titles = [first for top, first, _, last in self.merged if top == row and last > first]
         return len(filled) == 2 and len(filled[0]) == 1 < len(filled[1]) and filled[0][0] in titles
 
     def _is_grouped(self, header: int) -> bool:
         """Return whether merged cells of the header, a row that is counted from 0 on, have names below them."""
-        below = self.rows[header + 1] if header + 1 < len(self.rows) else []
-        groups = [below[first : last + 1] for _, first, row, last in self.merged if row == header and last > first]
+        if header + 1 >= len(self.rows):
+            return False
+        below = self.rows[header + 1]
+        spread = list(below)
+        for top, first, _, last in self.merged:
+            if top == header + 1 and first < len(below):
+                spread[first : last + 1] = [below[first]] * (last + 1 - first)
+        groups = [spread[first : last + 1] for _, first, row, last in self.merged if row == header and last > first]
         filled = [one for one in below if _cell(one)]
         several = sum(map(bool, map(_cell, self.rows[header]))) > 1
         return several and bool(groups) and all(map(all, groups)) and all(isinstance(one, str) for one in filled)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from .number_signs import code_columns
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -21,12 +23,14 @@ class XmlRecords:
         path: Leads from there to the elements, as `ElementTree` has it.
         names: Of their attributes, themselves where they have a text, and children, as columns.
         rows: Their texts, None where there is none.
+        notes: What lies in the elements beyond that.
     """
 
     root: str
     path: str
     names: list[str]
     rows: list[list[str | None]]
+    notes: list[str]
 
     def call(self, name: str) -> str:
         """Return the call that reads them, for code.
@@ -38,6 +42,8 @@ class XmlRecords:
         path = self.path.replace(f"{{{space}}}", "n:") if space else self.path
         said = f", xpath={path!r}" if path != "./*" else ""
         said += f", namespaces={{'n': {space!r}}}" if space else ""
+        codes = code_columns(self.names, [[text or "" for text in row] for row in self.rows], "")
+        said += f", dtype={{{', '.join(f'{code!r}: str' for code in codes)}}}" if codes else ""
         return f"pd.read_xml({name!r}{said}{'' if find_spec('lxml') else ', parser=' + repr('etree')})"
 
 
@@ -60,9 +66,36 @@ def read_records(content: bytes) -> XmlRecords | None:
     path = next((one for one, count in counts.items() if count == most > 1), "")
     if not path or len({part.rpartition("}")[0].partition("{")[2] for part in path.split("/")[1:]}) > 1:
         return None
-    records = [_record(one) for one in root.iterfind(path)]
+    elements = list(root.iterfind(path))
+    records = [_record(one) for one in elements]
     names = list(dict.fromkeys(name for record in records for name in record))
-    return XmlRecords(_local(root.tag), path, names, [[record.get(name) for name in names] for record in records])
+    rows = [[record.get(name) for name in names] for record in records]
+    return XmlRecords(_local(root.tag), path, names, rows, _notes(elements))
+
+
+def _notes(elements: Sequence[Element]) -> list[str]:
+    """Return notes on what `read_xml` leaves out of elements: what their children hold beside a text."""
+    found: dict[str, dict[str, dict[str, None]]] = {"elements": {}, "attributes": {}}
+    several: dict[str, None] = {}
+    for element in elements:
+        children = [child for child in element if isinstance(child.tag, str)]
+        for child in children:
+            held = [_local(one.tag) for one in child if isinstance(one.tag, str)]
+            for kind, inner in (("elements", held), ("attributes", [*map(_local, child.attrib)])):
+                if inner:
+                    found[kind].setdefault(_local(child.tag), {}).update(dict.fromkeys(inner))
+        counts = Counter(_local(child.tag) for child in children)
+        several |= {name: None for name, count in counts.items() if count > 1}
+    notes = []
+    for kind, by_child in found.items():
+        words = "; ".join(f"{_listed(inner)} in {child!r}" for child, inner in by_child.items())
+        notes += [f"{kind} that read_xml leaves out: {words}"] if words else []
+    return notes + ([f"of several children of one name read_xml keeps the last: {_listed(several)}"] if several else [])
+
+
+def _listed(names: Iterable[str]) -> str:
+    first = list(names)
+    return ", ".join(map(repr, first[:_MAX_NAMES])) + (", …" if len(first) > _MAX_NAMES else "")
 
 
 def _paths(parent: Element, path: str, depth: int) -> Iterator[tuple[str, Element]]:
@@ -74,7 +107,7 @@ def _paths(parent: Element, path: str, depth: int) -> Iterator[tuple[str, Elemen
         yield from _paths(one, f"{path}/{one.tag}", depth + 1)
 
 
-_DEEPEST = 6
+_DEEPEST, _MAX_NAMES = 6, 5
 
 
 def _record(element: Element) -> dict[str, str | None]:
