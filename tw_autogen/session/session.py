@@ -165,7 +165,7 @@ class Session(NotebookAccess, Closing):
                 Data, pictures and documents that the words name and that lie in `session.user_folder` are handled in
                 the same way, but code may write new ones under their names.
             variables: JSON values, tables, numpy arrays, bytes, sets, Decimal and Path by name: variables for the code,
-                session variables for plugins.
+                session variables for plugins. Prompts describe them, without values whose names are those of secrets.
             images: URLs (`data:` or `https:`) that the Planner's model is shown.
 
         Raises:
