@@ -174,7 +174,7 @@ def mask_value(name: str, value: Any) -> Any:
     text = value.decode("latin-1") if isinstance(value, (bytes, bytearray)) else str(value)
     if _is_named_secret(name, text):
         return MASK
-    return mask_named(value) if kind is str else value
+    return mask_named(text) if kind is str else value
 
 
 def mask_summary(name: str, summary: str) -> str:
