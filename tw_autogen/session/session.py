@@ -145,7 +145,12 @@ class Session(NotebookAccess, Closing):
         self._journal = Journal(
             root / JOURNAL, [self._budget, self._made, self.inputs.hear, *handlers], goes_on=earlier is not None
         )
-        self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
+        team = self._team
+        self.emit(
+            SessionOpened(
+                self.id, str(self.folder), team.names, team.plugin_names, self.where, plugin_files=team.plugin_files
+            )
+        )
         self._idle.start(self._settings.idle_seconds)
 
     def ask(
