@@ -339,3 +339,50 @@ def test_what_was_read_for_one_answer_is_not_read_again_for_the_next_one(cpu_sec
         assert found == [number_sources(f"It is {at}.123, 1,399 and 77.", rounds[: at + 1]) for at in range(9)]
 
     assert spent[1] < spent[2] / 2
+
+
+SHOPS = "Nord 33\nSüd 33\nWest 33\ns1 150\ns2 150\n" + "".join(f"{day:02}/Feb/2024 50\n" for day in range(1, 21))
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("Süd has 33.", ["Süd 33"]),
+        ("33 in West", ["West 33"]),
+        ("Nord 33, Süd 33 and West 33", ["Nord 33", "Süd 33", "West 33"]),
+        ("33 in Nord, 33 in Süd", ["Nord 33", "Süd 33"]),
+        ("| Region | n |\n|---|---|\n| West | 33 |\n| Süd | 33 |", ["West 33", "Süd 33"]),
+        ("s2: 150; s1: 150", ["s2 150", "s1 150"]),
+        ("on 07/Feb/2024 it was 50", ["07/Feb/2024 50"]),
+        ("elsewhere 33", ["Nord 33"]),
+    ],
+)
+def test_of_equal_numbers_the_source_is_that_of_a_line_like_the_answers(text, lines):
+    found = number_sources(text, [ran("How many?", SHOPS)])
+
+    assert [one.where.partition(": ")[2] for one in found] == lines
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        *("3 dicembre 2026", "2 gennaio 2024", "01/Feb/2024", "5-Mai-2024", "27. Mai 2025", "1er janvier 2024"),
+        *("12 août 2023", "4 de enero de 2024", "3. Okt. 2023", "9 mrt 2024", "March 5", "12 Sept", "31 December 2023"),
+    ],
+)
+def test_dates_of_other_languages_need_no_source(date):
+    assert number_sources(f"until {date}.", [ran("?", "x 3")]) == ()
+
+
+@pytest.mark.parametrize("text", ["3 markets", "7 decimals", "5 generals", "4 sets", "6 marks", "8 augments"])
+def test_words_that_begin_like_a_month_are_none(text):
+    assert [one.number for one in number_sources(text, [ran("?", "x")])] == [text[0]]
+
+
+def test_equal_numbers_without_end_take_little_time(cpu_seconds):
+    printed = "\n".join(f"a{at} b{at} 7 7 7 7" for at in range(20_000))
+    answer = " ".join(f"a{at} 7," for at in range(2500))
+    started = cpu_seconds()
+    number_sources(answer, [ran("?", printed)])
+
+    assert cpu_seconds() - started < 10

@@ -5,7 +5,7 @@ import pytest
 from tw_autogen import open_session, secret_masking
 from tw_autogen.kernel.guest.files import folder_listing
 from tw_autogen.kernel.guest.files.folder_listing import is_private
-from tw_autogen.secret_masking import is_secret_file, mask_named, redactor
+from tw_autogen.secret_masking import is_secret_file, mask_named, mask_summary, redactor
 from tw_autogen.testing import ScriptedModel, codes, plans
 
 
@@ -32,6 +32,25 @@ def test_secrets_are_masked_and_other_words_are_left(line, masked):
     redact = redactor({"SHOP_API_KEY": "planted-in-env", "KEYBOARD": "short"})
 
     assert redact(line) == masked
+
+
+@pytest.mark.parametrize(
+    ("name", "summary", "masked"),
+    [
+        ("api_token", "'a1b2c3d4e5f6'", "[secret]"),
+        ("password", "'correct horse'", "[secret]"),
+        ("client_secret", f"3000 characters, '{'a1' * 30}…'", "3000 characters, [secret]"),
+        ("shop", "2 keys: {'password': 'hunter2', 'n': 1}", "2 keys: {'password': '[secret]', 'n': 1}"),
+        ("credentials", "2 items: ['me', 'hunter2']", "2 items: [secret]"),
+        ("url", "'db://me:pa55@host'", "'db://me:[secret]@host'"),
+        ("password", "12345678", "[secret]"),
+        ("token", "'the'", "'the'"),
+        ("max_tokens", "12345678", "12345678"),
+        ("rows", "3 items: [1, 2, 3]", "3 items: [1, 2, 3]"),
+    ],
+)
+def test_secrets_in_what_a_kernel_says_of_a_variable_are_masked(name, summary, masked):
+    assert mask_summary(name, summary) == masked
 
 
 def test_a_quote_in_a_secret_does_not_hide_it():

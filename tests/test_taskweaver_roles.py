@@ -11,7 +11,7 @@ import pytest
 
 from tw_autogen import AttachmentType, open_session
 from tw_autogen.conversation import Memory, Post, Round
-from tw_autogen.errors import ConfigError, RoleError, RoleSpecError, SettingsError
+from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError
 from tw_autogen.events import PostGrew
 from tw_autogen.role import find_role
 from tw_autogen.role.role_finder import read_role
@@ -275,7 +275,7 @@ def test_what_cannot_be_is_an_error_that_names_the_file_and_what_to_do(folder, y
         make(folder)
 
 
-def test_an_answer_that_is_no_post_and_an_entry_of_another_kind_say_what_to_do_instead(folder, tmp_path):
+def test_an_answer_that_is_no_post_and_an_entry_of_another_kind_say_what_to_do_instead(folder, tmp_path, caplog):
     python = folder / "my_roles" / "weather" / "weather.py"
     python.write_text(MINIMAL.format(takes="**kwargs", body='return "blue"'))
     with open_session(ScriptedModel([]), roles=["weather"], project=folder, folder=tmp_path / "s") as session:
@@ -283,14 +283,53 @@ def test_an_answer_that_is_no_post_and_an_entry_of_another_kind_say_what_to_do_i
         with pytest.raises(RoleSpecError, match=r"weather\.py: reply\(\) gave str, not a Post"):
             session.step(session.next_role())
 
-    python.write_text(
-        "from taskweaver.memory import SharedMemoryEntry\n"
-        + MINIMAL.format(takes="**kwargs", body='SharedMemoryEntry.create("example_sub_path", "round", "x")')
-    )
+    post, board = step_of(python, SHARES.format(type="example_sub_path", scope="round"), folder, tmp_path)
+    assert (post.message, board) == ("Blue.", {})
+    assert "'example_sub_path', which has no meaning here" in caplog.text
+    assert "recall.planner_examples" in caplog.text
+
+
+SHARES = """\
+from taskweaver.memory import SharedMemoryEntry
+        proxy = self.event_emitter.create_post_proxy(self.alias)
+        entry = SharedMemoryEntry.create(type="{type}", scope="{scope}", content="x")
+        proxy.update_attachment("sm", "shared_memory_entry", extra=entry)
+        proxy.update_message("Blue.")
+        return proxy.end()"""
+
+
+def step_of(python, body, folder, tmp_path):
+    """Return the post of a role whose reply has this body, and the round's board."""
+    python.write_text(MINIMAL.format(takes="**kwargs", body=body), encoding="utf-8")
     with open_session(ScriptedModel([]), roles=["weather"], project=folder, folder=tmp_path / "s") as session:
         session.open_round("?")
-        with pytest.raises(RoleError, match=r"'example_sub_path' has no meaning here.*recall\.planner_examples"):
-            session.step(session.next_role())
+        return session.step(session.next_role()), session.rounds[-1].board
+
+
+@pytest.mark.parametrize(
+    ("body", "board", "warning"),
+    [
+        (SHARES.format(type="experience_sub_path", scope="conversation"), {}, "no meaning here"),
+        (SHARES.format(type="plan", scope="conversation"), {"Weather": "x"}, "gone with the round"),
+        (SHARES.format(type="plan", scope="round"), {"Weather": "x"}, ""),
+        (
+            "self.role_load_experience(query='q', memory=memory)\n        examples = self.role_load_example("
+            "role_set={self.alias, 'Planner'}, memory=memory)\n        assert not examples + self.experiences\n        "
+            "proxy = self.event_emitter.create_post_proxy(self.alias)\n        proxy.update_message('Blue.')\n"
+            "        return proxy.end()",
+            {},
+            "Weather loads no experience",
+        ),
+    ],
+)
+def test_what_has_no_counterpart_within_a_reply_is_a_warning_and_the_answer_stays(
+    folder, tmp_path, caplog, body, board, warning
+):
+    post, written = step_of(folder / "my_roles" / "weather" / "weather.py", body, folder, tmp_path)
+
+    assert (post.message, written) == ("Blue.", board)
+    assert warning in caplog.text
+    assert bool(warning) == any(one.name.startswith("tw_autogen.role.taskweaver.") for one in caplog.records)
 
 
 @pytest.mark.parametrize(

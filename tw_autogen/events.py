@@ -95,13 +95,17 @@ def deliver(event: Event, handlers: Iterable[Handler]) -> None:
 
 @dataclass(frozen=True)
 class SessionOpened(Event):
-    """A session is ready; `kernel` says in one line where its code will run."""
+    """A session is ready; `kernel` says in one line where its code will run.
+
+    `plugin_files` are the YAML or Python files of the plugins that have one, by name.
+    """
 
     session_id: str
     folder: str
     roles: list[str]
     plugins: list[str]
     kernel: str
+    plugin_files: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

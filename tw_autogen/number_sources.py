@@ -11,7 +11,7 @@ import bisect
 import itertools
 import math
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -36,6 +36,10 @@ _MAX_COMPUTED = 100
 """Where more numbers than these are not found as they stand, no arithmetic of pairs is tried."""
 _MAX_STATED, _MAX_SHARES, _MAX_UNFOUNDED = 200, 8, 5
 _EXCERPT_CHARS = 100
+_MAX_ALIKE = 200
+"""Of more numbers that are equal the first ones are compared."""
+_COMMAS = ",;"
+_WORD, _WORD_OR_COMMA = re.compile(r"[^\W_]+"), re.compile(r"[^\W_]+|[,;]")
 _USER = "User"
 _OUTPUTS = (AttachmentType.execution_result, AttachmentType.code_error)
 
@@ -44,7 +48,16 @@ _EAST_ASIAN_LABELS = re.compile(
     r"|(?:第|上位|最初の|最後の|前|后)\d{1,4}(?![\d.,])|(?<![\d.])\d{1,4}[番位]"
 )
 """Dates and ordinals."""
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?|jänner|jän|januar|februar|märz|mär|mai|juni|juli|okt(?:ober)?|dez(?:ember)?"
+    r"|janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre|janv|févr|avr|juil|déc"
+    r"|gennaio|febbraio|marzo|aprile|maggio|giugno|luglio|agosto|settembre|ottobre|dicembre"
+    r"|enero|febrero|abril|mayo|junio|julio|septiembre|setiembre|octubre|noviembre|diciembre"
+    r"|janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro"
+    r"|januari|februari|maart|mrt|mei|augustus)(?!\w)"
+)
+"""Months in English, German, French, Italian, Spanish, Portuguese and Dutch."""
 _MARKS = rf"""
     https?://\S{{1,100}}
     | ^[ \t>*_\#|-]{{0,20}}\d{{1,3}}[.)][*_]{{0,3}}(?=[ \t])             # numbers of a list
@@ -61,7 +74,7 @@ _LABELS = rf"""
     | (?<![\w.])\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}(?![\w.])
     | (?<![\w.])\d{{1,2}}:\d\d(?::\d\d)?(?!\w)
     | \b{_MONTH}\.?\ \d{{1,2}}(?:st|nd|rd|th)?(?![\w.,]?\d)
-    | (?<![\w.,])\d{{1,2}}\.?\ {_MONTH}\b
+    | (?<![\w.,])\d{{1,2}}(?:er)?(?:\.?\ (?:de\ )?|[/-]){_MONTH}
     | (?<![\w.,])(?:19|20)\d\d(?![\w%]|[.,]\d|\ %)                       # years
     | (?<![\w.])\d{{1,9}}(?:st|nd|rd|th)\b                               # ordinals
     | (?<![\w.,])\d{{1,3}}(?:er|ère|e|ème)\b(?!-?\d) | (?<![\w.,])\d{{1,3}}\.\ (?:Platz|Rang|Stelle|Quartal)\b
@@ -362,6 +375,7 @@ class _Index:
         found += [WrittenNumber(f"{rows} - {gone}", 0, float(rows - gone)) for gone, rows in missing]
         self._sorted = sorted(found, key=lambda one: one.value)
         self._values = [one.value for one in self._sorted]
+        self._lines: dict[tuple[str, int, int], frozenset[str]] = {}
 
     def exact(self, wanted: WrittenNumber) -> WrittenNumber | None:
         """Return a number that is equal; `4.2 million` may be 4.2 in a column of millions, but no 4 is 4 million."""
@@ -374,15 +388,18 @@ class _Index:
     def find(self, wanted: WrittenNumber, text: str, kind: Kind) -> NumberSource | None:
         """Return the source of a number: what is equal to it, else what it is rounded from.
 
+        Where several are, it is the one whose line has the words that stand near the number in the answer.
+
         Args:
             wanted: The number.
-            text: Of the answer, for the word in front of it.
+            text: Of the answer.
             kind: What a source of this index is.
         """
-        if (near := self._near(wanted.value, 0.0)) is not None:
+        around = _words_around(wanted, text)
+        if (near := self._near(wanted.value, 0.0, around)) is not None:
             return NumberSource(wanted.text, wanted.start, kind, near.text, _place(near))
         for factor in (1.0, 100.0) if wanted.is_percent else (1.0,):
-            near = self._near(wanted.value / factor, _half(wanted, text) / factor)
+            near = self._near(wanted.value / factor, _half(wanted, text) / factor, around)
             if near is not None:
                 rounded: Kind = "given" if kind == "given" else "rounded"
                 return NumberSource(wanted.text, wanted.start, rounded, near.text, _place(near))
@@ -413,10 +430,48 @@ class _Index:
                 found[count, whole] = None
         return list(found)[:_MAX_SHARES]
 
-    def _near(self, value: float, half: float) -> WrittenNumber | None:
+    def _near(self, value: float, half: float, around: Mapping[str, float] | None = None) -> WrittenNumber | None:
+        """Return a number that is near a value: of the first ones the one whose line says most of what is around."""
         half = max(half * (1 + 1e-9), 1e-9 * abs(value))
         at = bisect.bisect_left(self._values, value - half)
-        return self._sorted[at] if at < len(self._values) and self._values[at] <= value + half else None
+        end = bisect.bisect_right(self._values, value + half, at, min(len(self._values), at + _MAX_ALIKE))
+        if at == end:
+            return None
+        if not around or end - at == 1:
+            return self._sorted[at]
+        return max(self._sorted[at:end], key=lambda one: sum(around.get(word, 0.0) for word in self._words_of(one)))
+
+    def _words_of(self, number: WrittenNumber) -> frozenset[str]:
+        """Return the words of the line in which a number stands."""
+        where, text = number.where
+        begin, end = _line_around(text, number.start)
+        key = (where, id(text), begin)
+        if key not in self._lines:
+            self._lines[key] = frozenset(map(str.lower, _WORD.findall(text, begin, end)))
+        return self._lines[key]
+
+
+def _line_around(text: str, at: int) -> tuple[int, int]:
+    """Return where a line begins and ends, or so much of it as is near a place."""
+    begin = max(text.rfind("\n", max(0, at - _EXCERPT_CHARS), at) + 1, at - _EXCERPT_CHARS // 2, 0)
+    end = text.find("\n", at, at + _EXCERPT_CHARS)
+    return begin, end if end >= 0 else at + _EXCERPT_CHARS // 2
+
+
+def _words_around(number: WrittenNumber, text: str) -> dict[str, float]:
+    """Return the words near a number in its line, each with a weight: less with each word and comma in between."""
+    found: dict[str, float] = {}
+    begin, end = _line_around(text, number.start)
+    before = _WORD_OR_COMMA.findall(text, begin, number.start)[::-1]
+    for words, weight in ((before, 1.0), (_WORD_OR_COMMA.findall(text, number.end, end), 0.5)):
+        distance, apart = 0, 1.0
+        for word in words:
+            if word in _COMMAS:
+                apart *= 0.1
+            else:
+                distance += 1
+                found[word.lower()] = max(found.get(word.lower(), 0.0), weight * apart / distance)
+    return found
 
 
 def _rounds_to(number: WrittenNumber, value: float) -> bool:
@@ -504,7 +559,5 @@ def _without(marks: re.Pattern[str], text: str) -> str:
 def _place(number: WrittenNumber) -> str:
     """Return what wrote a number, and the line around it."""
     where, text = number.where
-    at = number.start
-    begin = max(text.rfind("\n", max(0, at - _EXCERPT_CHARS), at) + 1, at - _EXCERPT_CHARS // 2, 0)
-    end = text.find("\n", at, at + _EXCERPT_CHARS)
-    return f"{where}: {' '.join(text[begin : end if end >= 0 else at + _EXCERPT_CHARS // 2].split())}"
+    begin, end = _line_around(text, number.start)
+    return f"{where}: {' '.join(text[begin:end].split())}"

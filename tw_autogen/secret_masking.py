@@ -83,6 +83,8 @@ _BEGIN_OF_WORD = r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"
 MASK = "[secret]"
 """What stands for a secret."""
 _MIN_NAMED_CHARS = 4
+_COUNT = re.compile(r"\d{1,20} \w{1,20}(?:: |, |$)")
+"""How many items or characters a value has."""
 _PLACEHOLDER = re.compile(
     r"\s|^\$|\$[a-z_({]|^<.*>$|^(your|place|insert|enter|change|example|x{3}|\*{3}|\.{3})", re.IGNORECASE
 )
@@ -148,6 +150,45 @@ def mask_named(text: str) -> str:
     for form in SECRET_FORMS:
         text = form.sub(_masked, text)
     return text
+
+
+def mask_value(name: str, value: Any) -> Any:
+    """Return a value of a variable in which secrets are masked, known by the names and forms of `mask_named`.
+
+    Args:
+        name: The variable's name; of what is in a dict, its key counts too.
+        value: Any; of lists, tuples, sets and dicts the items are masked.
+
+    Example:
+        >>> mask_value("shop", {"api_token": "a1b2c3d4e5", "rows": 3}), mask_value("db", "db://me:pw@host")
+        ({'api_token': '[secret]', 'rows': 3}, 'db://me:[secret]@host')
+    """
+    kind = type(value)
+    if kind is dict:
+        inherited = is_secret_name(name)
+        return {key: mask_value(name if inherited else str(key), item) for key, item in value.items()}
+    if kind in (list, tuple, set, frozenset):
+        return kind(mask_value(name, item) for item in value)
+    if kind is bool or not isinstance(value, (str, bytes, bytearray, int)):
+        return value
+    text = value.decode("latin-1") if isinstance(value, (bytes, bytearray)) else str(value)
+    if _is_named_secret(name, text):
+        return MASK
+    return mask_named(text) if kind is str else value
+
+
+def mask_summary(name: str, summary: str) -> str:
+    """Return the text that a kernel says of a variable's value, with secrets masked as in `mask_value`.
+
+    Example:
+        >>> mask_summary("api_token", "'a1b2c3d4e5'"), mask_summary("shop", "1 key: {'password': 'hunter2'}")
+        ('[secret]', "1 key: {'password': '[secret]'}")
+    """
+    count = _COUNT.match(summary)
+    before, value = (count[0], summary[count.end() :]) if count else ("", summary)
+    if is_secret_name(name) and value[:1] in ("{", "[", "("):
+        return before + MASK
+    return before + (MASK if _is_named_secret(name, value.strip("'\"")) else mask_named(value))
 
 
 def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:

@@ -85,6 +85,8 @@ _REMEDIES: Mapping[str, str] = {
 }
 """What to do about keys that have no counterpart."""
 _ALWAYS_KNOWN = ("planner", "code_interpreter", PLUGIN_ONLY)  # roles whose keys are sections of their own
+TASKWEAVER_ALIASES: Mapping[str, str] = {"PluginOrchestrator": "CodeInterpreter", "CLIAgent": "CommandLine"}
+"""Names in posts of TaskWeaver's roles that are called otherwise here."""
 _ROLE_NAMES = {"code_interpreter_cli_only": "command_line"}  # what a role is called here
 _COMMON_ROLE_KEYS = (  # what each of TaskWeaver's roles has, and here only Planner and CodeInterpreter have
     *("use_experience", "experience_dir", "dynamic_experience_sub_path"),

@@ -318,6 +318,26 @@ def test_cells_that_run_again_find_files_that_they_list_and_their_files_go_where
     assert f"saved {here}/results/total.txt" in other.stderr
 
 
+def test_plugins_and_values_that_are_missing_when_cells_run_again_are_named(asked, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        'from tw_autogen.plugin import plugin\n\n@plugin\ndef six() -> int:\n    """Return six."""\n    return 6\n',
+        encoding="utf-8",
+    )
+    code = codes("print(six() * len(user))")
+    with (
+        ScriptedModel([plans("do", then="User"), code]) as model,
+        open_session(model, plugins=[tmp_path / "mine.py"], folder=".tw/sessions") as session,
+    ):
+        session.ask("how many?", variables={"user": "me"})
+
+    ran = CliRunner().invoke(main, ["rerun", session.id])
+    there = CliRunner().invoke(main, ["rerun", session.id, "--plugins", "mine.py"])
+
+    assert "plugins that are not here: six; -C DIR names their project, --plugins a file" in ran.stderr
+    assert "cells use variables that were given, or that no cell makes: user" in ran.stderr
+    assert "not here" not in there.stderr
+
+
 def test_what_code_alone_has_named_is_not_brought_when_its_cells_run_again(asked, tmp_path, environ):
     secret = tmp_path.parent / f"{tmp_path.name}-secret.json"
     secret.write_text("canary", encoding="utf-8")

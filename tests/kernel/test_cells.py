@@ -21,6 +21,18 @@ def test_names_are_those_that_code_reads_however_their_letters_are_written(kerne
         kernel.put("ｉｆ", 1)
 
 
+def test_what_is_told_of_a_variable_holds_no_secret_and_code_has_its_value(kernel):
+    kernel.put("api_token", "VALUE-1234567890")
+    execution = kernel.execute("made = {'password': api_token}\nlen(made['password'])", seconds=30)
+
+    told = [str(one) for one in kernel.variables() if one.name in ("api_token", "made")]
+    assert (execution.result, told) == (
+        "16",
+        ["api_token: str, [secret]", "made: dict, 1 key: {'password': '[secret]'}"],
+    )
+    assert not any("VALUE" in one.summary for one in execution.variables)
+
+
 def test_a_kernel_remembers(run):
     run("kept = [1, 2]")
 

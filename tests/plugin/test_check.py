@@ -1,10 +1,13 @@
 """What `check_files` finds without running anything, and what a trial in a kernel finds."""
 
+import sys
+
 import pytest
 
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.plugin import HostPlugin, PluginTests, check_files, find_plugins, plugin_files
 from tw_autogen.plugin.import_check import Missing, missing_imports
+from tw_autogen.plugin.listing import project_plugins
 
 TW = "from taskweaver.plugin import Plugin, register_plugin, test_plugin\n\n\n"
 HEAD = "from tw_autogen.plugin import plugin, test_plugin\n\n\n"
@@ -140,6 +143,58 @@ def test_imports_are_missing_unless_they_are_installed_beside_optional_or_for_ty
         Missing("no_such_nine", 23, False),
         Missing("no_such_seven", 27, False),
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            "from taskweaver.plugin.utils import make_api_call",
+            "imports taskweaver.plugin.utils, which has no counterpart",
+        ),
+        ("import taskweaver.utils as u", "imports taskweaver.utils, which has no counterpart"),
+        ("from taskweaver.plugin import Plugin", ""),
+        ("import urllib.request", "imports urllib.request and runs in the kernel, whose code reaches no network"),
+        ("from urllib import request", "imports urllib.request and runs in the kernel"),
+        ("from urllib.parse import quote", ""),
+        ("from http import client", "imports http.client and runs"),
+        ("from http import HTTPStatus", ""),
+        (
+            "open(os.path.join(os.path.dirname(__file__), '..', 'data', 'x.csv'))",
+            "may read files outside of its folder",
+        ),
+        ("open(Path(__file__).parent.parent / 'x.csv')", "may read files outside of its folder"),
+        ("open(Path(__file__).resolve().parents[1] / 'x.csv')", "may read files outside of its folder"),
+        ("open(os.path.dirname(os.path.dirname(__file__)) + '/x.csv')", "may read files outside of its folder"),
+        ("open(Path(__file__).parent / 'x.csv')", ""),
+        ("open('../x.csv')", ""),
+    ],
+)
+def test_what_a_plugin_can_not_reach_in_the_kernel_is_a_warning(tmp_path, body, said):
+    head = f"import os\nfrom pathlib import Path\n{TW}@register_plugin\ndef f():\n    {body}\n"
+    write(tmp_path, f_yaml=spec(), f_py=head)
+
+    names, flaws = found(tmp_path)
+    assert (names, [(level, line) for level, _, line, _ in flaws]) == (["f"], [("warning", 8)] * bool(said))
+    assert said in "".join(what for *_, what in flaws)
+
+
+def test_a_plugin_of_the_host_may_use_the_network(tmp_path):
+    write(tmp_path, f_yaml=spec(runs_in="host"), f_py=f"{TW}import socket\n@register_plugin\ndef f(): ...\n")
+
+    assert found(tmp_path) == (["f"], [])
+
+
+def test_modules_of_taskweaver_that_are_not_there_are_named_when_a_project_is_read(tmp_path):
+    late = f"{TW}@register_plugin\ndef f():\n    from taskweaver.plugin.utils import make_api_call\n"
+    at_once = f"from taskweaver.plugin.base import Plugin\n{TW}@register_plugin\ndef g(): ...\n"
+    write(tmp_path, f_yaml=spec(), f_py=late, g_yaml=spec("g"), g_py=at_once)
+
+    specs, left_out, notes = project_plugins(tmp_path, sys.executable)
+
+    assert [one.name for one in specs] == ["f"]
+    assert "g imports taskweaver.plugin.base, which has no counterpart here" in "".join(left_out)
+    assert "f imports taskweaver.plugin.utils, which has no counterpart here; calls will fail" in "".join(notes)
 
 
 def test_what_a_disabled_plugin_would_need_is_a_warning_and_what_only_calls_need_too(tmp_path):

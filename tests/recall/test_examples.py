@@ -60,6 +60,20 @@ def test_a_missing_folder_is_told(tmp_path):
         read_examples(tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("PluginOrchestrator", "CodeInterpreter"), ("CLIAgent", "CommandLine"), ("Echo", "Echo")]
+)
+def test_taskweavers_roles_have_their_names_here_in_posts_and_words(tmp_path, theirs, ours):
+    text = EXAMPLE.format(query="count", to=theirs).replace("1. answer", f"1. ask {theirs} not My{theirs}")
+    (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
+
+    (example,) = read_examples(tmp_path)
+
+    post = example.conversation.rounds[0].posts[1]
+    assert post.send_to == ours
+    assert {one.content for one in post.attachments} == {f"1. ask {ours} not My{theirs}"}
+
+
 def test_an_example_in_which_somebody_else_speaks_is_left_out(tmp_path):
     write(tmp_path, "a.yaml", "first")
     write(tmp_path, "b.yaml", "second", to="Echo")

@@ -97,6 +97,24 @@ def test_handcrafted_lessons_and_those_of_taskweaver_lie_in_the_same_folder(tmp_
 
 
 @pytest.mark.parametrize(
+    ("names", "warning"),
+    [
+        (["raw_exp_a.yaml"], "1 raw experience is (raw_exp_a.yaml) not read"),
+        (["raw_exp_a.yaml", "raw_exp_b.yml"], "2 raw experiences are (raw_exp_a.yaml, …) not read"),
+        (["raw_exp_a.yaml", "exp_a.yaml"], ""),
+        (["notes_raw_exp_a.yaml"], ""),
+    ],
+)
+def test_raw_experience_of_which_there_is_no_lesson_is_a_warning(tmp_path, caplog, names, warning):
+    for name in names:
+        (tmp_path / name).touch()
+
+    assert read_experiences(tmp_path) == ()
+    assert warning in caplog.text
+    assert bool(warning) == bool(caplog.records)
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("experience: x\n", r"exp_1\.yaml: unknown key 'experience'; did you mean 'experience_text'\?"),

@@ -6,9 +6,11 @@ import sys
 
 import pytest
 
+from tw_autogen import open_session
 from tw_autogen.events import CellRan, CellStarted, RoundOpened, SessionOpened
-from tw_autogen.session import Program
+from tw_autogen.session import Program, read_journal
 from tw_autogen.session.notebook_export import notebook
+from tw_autogen.testing import ScriptedModel
 
 CSV = "region,units\nN,5\nS,7\nW,1\n"
 NEW = "region,units\nA,10\nB,30\nC,20\n"
@@ -222,6 +224,26 @@ def test_lines_for_ipython_are_comments_and_plugins_are_imported():
     assert "# %matplotlib inline\nx = sql_pull_data('?')\n" in source
     assert 'sql_pull_data = load_plugin("sql_pull_data", ".")' in source
     compile(source, "program.py", "exec")
+
+
+def test_plugins_of_a_project_are_loaded_from_their_files(tmp_path):
+    own = tmp_path / "p" / "plugins"
+    own.mkdir(parents=True)
+    register = "from tw_autogen.plugin import Plugin, register_plugin\n\n\n@register_plugin\nclass Loader(Plugin):\n"
+    (own / "load.py").write_text(register + "    def __call__(self):\n        return 20\n", encoding="utf-8")
+    (own / "one.yaml").write_text("name: loader\ndescription: Load.\ncode: load\n", encoding="utf-8")
+    functions = "from tw_autogen.plugin import plugin\n"
+    for name, factor in {"twice": 2, "thrice": 3}.items():
+        functions += f'\n@plugin\ndef {name}(n: int) -> int:\n    """Return {name}."""\n    return {factor} * n\n'
+    (own / "more.py").write_text(functions, encoding="utf-8")
+    given = [own / "one.yaml", own / "more.py"]
+    with open_session(ScriptedModel([]), roles="code_interpreter", plugins=given, folder=tmp_path / "w") as session:
+        session.run_code("print(twice(loader()) + 2)")
+
+    program = Program.of(read_journal(session.journal))
+
+    assert (list(program.plugins), program.missing) == (["loader", "twice"], [])
+    assert run(program, tmp_path).stdout == "42\n"
 
 
 MAGICS = {

@@ -528,6 +528,37 @@ def test_values_are_told_briefly():
     assert profile_value("digits", [1] * 140).endswith("1, …")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("api_token", "VALUE-1234567890abcdef", "api_token: str, '[secret]'"),
+        ("password", "correct horse battery", "password: str, '[secret]'"),
+        ("dbPassword", 12345678, "dbPassword: int, '[secret]'"),
+        ("auth_key", b"VALUE-1234567890", "auth_key: bytes, '[secret]'"),
+        ("database", "postgres://u:VALUE@h/db", "database: str, 'postgres://u:[secret]@h/db'"),
+        ("shop", {"password": "VALUE99", "rows": [1]}, "shop: dict, {'password': '[secret]', 'rows': [1]}"),
+        ("credentials", {"who": "VALUE-user1", "n": [2]}, "credentials: dict, {'who': '[secret]', 'n': [2]}"),
+        ("texts", ["a", "api_key=VALUE12345678"], "texts: list, ['a', 'api_key=[secret]']"),
+        ("config", "x" * 380 + " sk-VALUE" + "9" * 90, f"config: str, '{'x' * 380} [secret]'"),
+        ("max_tokens", 12345678, "max_tokens: int, 12345678"),
+        ("token", 5, "token: int, 5"),
+        ("api_key", "$SHOP_KEY", "api_key: str, '$SHOP_KEY'"),
+        ("password", True, "password: bool, True"),
+    ],
+)
+def test_values_that_are_secret_by_name_or_form_are_masked(name, value, told):
+    assert profile_value(name, value) == told
+    assert "VALUE" not in profile_value(name, value)
+
+
+def test_secrets_in_a_tables_first_rows_are_masked():
+    frame = pd.DataFrame({"user": ["ann"], "password": ["hunter2x"], "url": ["ftp://u:hunter2x@h"], "n": [1]})
+
+    told = profile_value("accounts", frame)
+
+    assert told.endswith("first rows:\nuser,password,url,n\nann,[secret],ftp://u:[secret]@h,1")
+
+
 def test_a_tables_index_is_told_unless_it_numbers_the_rows():
     frame = pd.DataFrame({"v": [1, 2], "place": ["N", "S"]}, index=pd.to_datetime(["2020-01-01", "2020-01-02"]))
     frame.index.name = "datum"

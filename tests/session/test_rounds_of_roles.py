@@ -15,7 +15,7 @@ from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, Rou
 from tw_autogen.errors import RoundInterrupted, RoundTooCostly, Unreadable
 from tw_autogen.events import RoundClosed
 from tw_autogen.hosts.conversable.messages import render_reply
-from tw_autogen.hosts.partner_conversation import GivenFiles, Line, PartnerConversation
+from tw_autogen.hosts.partner_conversation import CONTINUE, GivenFiles, Line, PartnerConversation
 from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
@@ -651,3 +651,42 @@ def test_data_of_a_role_whose_keys_are_dates_is_kept_in_the_journal(tmp_path):
 
     posts = rounds_of(read_journal(session.journal))[0].posts
     assert posts[2].attachments[0].extra == {"2024-01-31": [{"('MSFT', 'close')": 1.5}]}
+
+
+@pytest.mark.parametrize(
+    ("turns", "requests"),
+    [
+        ([["ann: Count."], ["critic: Wrong."]], ["Count.", "critic: Wrong."]),
+        ([["ann: Count."], ["ann: Again."]], ["Count.", "Again."]),
+        ([["ann: Count."], ["critic: Wrong."], ["ann: Is it?"]], ["Count.", "critic: Wrong.", "Is it?"]),
+        ([["ann: Count."], ["critic: Wrong.", "critic: See?"]], ["Count.", "critic: Wrong.\n\ncritic: See?"]),
+        ([["ann: Count.", "critic: All."], ["ann: Well?"]], ["ann: Count.\n\ncritic: All.", "Well?"]),
+        ([["critic: Count."], ["ann: Well?"]], ["Count.", "ann: Well?"]),
+        ([[": Count."], [": Well?"]], ["Count.", "Well?"]),
+        ([[], ["ann: Count."]], [CONTINUE, "Count."]),
+    ],
+)
+def test_of_a_chat_of_several_the_first_to_speak_is_the_user_and_others_stand_by_name(tmp_path, turns, requests):
+    model = ScriptedModel([plans("Noted.", to="User")] * len(turns))
+    talk = PartnerConversation(
+        lambda: open_session(model, folder=tmp_path, kernel=None), GivenFiles((), read_settings())
+    )
+    for turn in turns:
+        lines = [Line(text, name=name) for name, _, text in (line.partition(": ") for line in turn)]
+        talk.ask(lines, stopped=threading.Event())
+    talk.close()
+
+    assert [one.user_query for one in talk.rounds] == requests
+
+
+def test_others_stand_by_name_too_in_what_is_read_from_a_chat(tmp_path):
+    model = ScriptedModel([plans("Noted.", to="User")])
+    talk = PartnerConversation(
+        lambda: open_session(model, folder=tmp_path, kernel=None), GivenFiles((), read_settings())
+    )
+    own = Line("Noted.", own=True)
+    chat = [Line("Count.", name="ann"), own, Line("Wrong.", name="critic"), own, Line("Is it?", name="ann")]
+    talk.answer(chat, goes_on=False, rules="", stopped=threading.Event())
+    talk.close()
+
+    assert [one.user_query.partition("\n")[0] for one in talk.rounds] == ["Count.", "critic: Wrong.", "Is it?"]

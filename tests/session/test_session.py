@@ -482,6 +482,17 @@ def test_roles_that_share_a_kernel_put_what_was_given_once(tmp_path):
     assert "Result:\n2" in said[1][0]
 
 
+def test_a_given_variable_is_there_by_name_before_any_code_has_run(tmp_path):
+    steps = [plans("Noted.", to="User"), plans("count", then="User"), codes("n += 1\nprint(n)")]
+    with ScriptedModel(steps) as model, open_session(model, folder=tmp_path) as session:
+        session.ask("keep it", variables={"n": 1})
+        assert session["n"] == 1
+        session.ask("count")
+        assert session["n"] == 2
+        with pytest.raises(KeyError, match="other"):
+            session["other"]
+
+
 def test_files_that_code_makes_are_artifacts_of_the_answer(team):
     session, *_ = team([plans("save"), plans("Saved.", to="User")], [codes("open('hello.txt', 'w').write('hi')")])
 

@@ -26,6 +26,7 @@ from tw_autogen.errors import ConfigError, ModelError
 from tw_autogen.escaped_text import visible
 from tw_autogen.events import CellRan, CodeChecked, Event, RoundOpened
 from tw_autogen.model import BaseChatModel, Completion, ModelRequest
+from tw_autogen.role import Placed
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import (
     Parameter,
@@ -110,6 +111,8 @@ def command(
         settings=settings,
         project=project_of(options, settings),
     ) as session:
+        for line in _not_here(session, program):
+            say(visible(line))
         if brought is not None:  # other kernels' code may be able to write there
             session.inputs.distrust(brought)
         files_chosen = [one for one in chosen.values() if isinstance(one, Path)]
@@ -125,6 +128,17 @@ def command(
                 say(visible(said))
         say(f"{session.id}: {session.folder}")
     ctx.exit(code)
+
+
+def _not_here(session: Session, program: Program) -> list[str]:
+    """Return what the cells use and this session does not have, a line each."""
+    here = {name for role in session.roles if isinstance(role, Placed) for name in role.plugin_names}
+    plugins, found = [name for name in program.plugins if name not in here], []
+    if plugins:
+        found.append(f"plugins that are not here: {', '.join(plugins)}; -C DIR names their project, --plugins a file")
+    if program.missing:
+        found.append(f"cells use variables that were given, or that no cell makes: {', '.join(program.missing)}")
+    return found
 
 
 def _unnamed_files(program: Program, brought: SafeFolder | None, say: Callable[[str], None]) -> list[Parameter]:

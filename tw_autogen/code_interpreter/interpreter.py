@@ -139,6 +139,11 @@ class CodeInterpreter(Role):
         return tuple(spec.name for spec in self._plugins)
 
     @property
+    def plugin_files(self) -> dict[str, str]:
+        """The YAML or Python files of the plugins that were read from one, by name."""
+        return {spec.name: str(spec.path.absolute()) for spec in self._plugins if spec.path is not None}
+
+    @property
     def prompt(self) -> str:
         """The static text that every prompt begins with."""
         return static_prompt(self._policy, self._selection.prompt(), self._settings)

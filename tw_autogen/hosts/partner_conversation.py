@@ -107,6 +107,7 @@ class PartnerConversation:
         self._rules: str | None = None
         self._known: list[tuple[bool, str]] = []
         self._asked: list[Line] = []
+        self._asker = ""
         self._turn = threading.Lock()
         self._guard = threading.RLock()
         self._stopped: threading.Event | None = None
@@ -240,7 +241,7 @@ class PartnerConversation:
         if not rest:  # the same chat again: its last request is asked again, unless the agent spoke last
             return [] if not chat or chat[-1].own else list(self._asked)
         last = max((at for at, one in enumerate(rest) if one.own), default=-1) + 1
-        for line in rounds_of_lines(rest[:last], session.entry):
+        for line in rounds_of_lines(rest[:last], session.entry, self._words):
             session.remember(line)
         self._note([(one.own, one.text) for one in rest])
         self._asked = list(rest[last:])
@@ -311,6 +312,7 @@ class PartnerConversation:
             session, self._session = self._session, None
             self._end.detach()
             self._past, self._files, self._known, self._asked = list(rounds), self._files[:1], [], []
+            self._asker = ""
         if session is not None:
             session.close()
 
@@ -376,7 +378,7 @@ class PartnerConversation:
             if show is not None:
                 show(event)
 
-        request, files = self.compose_request(session, words_of(news) if news else CONTINUE, rules)
+        request, files = self.compose_request(session, self._words(news) if news else CONTINUE, rules)
         session.subscribe(watch)
         try:
             answer = session.ask(request, files, images=[url for one in news for url in one.images])
@@ -385,6 +387,11 @@ class PartnerConversation:
             return Reply(error.in_words(), error.round, "Failed", session.round_usage)
         finally:
             session.unsubscribe(watch)
+
+    def _words(self, lines: Sequence[Line]) -> str:
+        """Return the words of lines; the first who speaks in this conversation is its user, others stand by name."""
+        self._asker = self._asker or next((line.name for line in lines if line.name), "")
+        return words_of(lines, self._asker)
 
     def _note(self, lines: Sequence[tuple[bool, str]]) -> None:
         self._known = [*self._known, *lines][-_MAX_KNOWN:]
@@ -419,19 +426,25 @@ def _fits(known: Sequence[tuple[bool, str]], chat: Sequence[Line], said: Collect
     )
 
 
-def words_of(lines: Sequence[Line]) -> str:
-    """Return the words of lines; of more than one speaker, each with the name in front."""
-    if len({line.name for line in lines}) < 2:
+def words_of(lines: Sequence[Line], asker: str) -> str:
+    """Return the words of lines, each with the name in front if not all are of one who counts as the user.
+
+    Args:
+        lines: Oldest first.
+        asker: Who that is.
+    """
+    if all(line.name in ("", asker) for line in lines):
         return "\n\n".join(line.text for line in lines)
     return "\n\n".join(f"{line.name}: {line.text}" if line.name else line.text for line in lines)
 
 
-def rounds_of_lines(lines: Sequence[Line], entry: str) -> list[Round]:
+def rounds_of_lines(lines: Sequence[Line], entry: str, words: Callable[[Sequence[Line]], str]) -> list[Round]:
     """Return finished rounds for lines that end with words of the agent: each request with its answer.
 
     Args:
         lines: Oldest first.
         entry: The role that remembers the answers as its own.
+        words: Returns those of the lines of a request.
     """
     rounds: list[Round] = []
     asked: list[Line] = []
@@ -439,7 +452,7 @@ def rounds_of_lines(lines: Sequence[Line], entry: str) -> list[Round]:
     for at, line in enumerate(lines):
         (said if line.own else asked).append(line)
         if line.own and (at + 1 == len(lines) or not lines[at + 1].own):
-            request = words_of(asked) or _SPOKE_FIRST
+            request = words(asked) or _SPOKE_FIRST
             posts = [Post(USER, entry, request), Post(entry, USER, "\n\n".join(each.text for each in said))]
             rounds.append(Round(request, posts=posts, state=RoundState.finished))
             asked, said = [], []

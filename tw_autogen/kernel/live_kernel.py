@@ -34,6 +34,10 @@ from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.transport import WakeupSocket
 from tw_autogen.named_folders import named_folder
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, real_path, temporary_folder
+from tw_autogen.secret_masking import mask_summary
+
+_PLAIN_TYPES = frozenset({"str", "int", "list", "tuple", "dict", "set", "frozenset"})
+"""Types whose summary is the value; of tables it is the columns."""
 
 
 class LiveKernel(Closing):
@@ -570,7 +574,10 @@ class LiveKernel(Closing):
 
     def _take_variables(self, report: dict[str, Any]) -> None:
         if isinstance(report.get("variables"), list):
-            self._variables = tuple(Variable(*row) for row in rows(report, "variables", 3))
+            self._variables = tuple(
+                Variable(name, kind, mask_summary(name, summary) if kind in _PLAIN_TYPES else summary)
+                for name, kind, summary in rows(report, "variables", 3)
+            )
 
 
 def _identifier(name: str) -> str:

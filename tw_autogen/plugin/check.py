@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any, Literal
 from tw_autogen.errors import ConfigError, PluginLoadError
 from tw_autogen.plugin.decorated_functions import SUFFIX
 from tw_autogen.plugin.folder import YAMLS, read_file
-from tw_autogen.plugin.import_check import missing_imports
+from tw_autogen.plugin.import_check import missing_imports, network_imports
 from tw_autogen.plugin.plugin_finder import check_source, renamed_parameters
 from tw_autogen.plugin.source import decorated_in, parse_source, tests_in
 from tw_autogen.plugin.spec import PluginSpec
@@ -102,6 +104,9 @@ def _missing(spec: PluginSpec) -> Iterator[Flaw]:
     for one in missing_imports(source):
         remedy = f"pip install what brings {one.name}, for the Python in which the plugin runs"
         what = f"{spec.name} imports {one.name}, which is not installed"
+        if one.name.startswith("taskweaver."):
+            what = f"{spec.name} imports {one.name}, which has no counterpart here"
+            remedy = "copy what it uses of it into a module beside the plugin"
         if one.at_once:
             yield Flaw(source, what, remedy, line=one.line, unfit=True)
         else:
@@ -119,7 +124,9 @@ def _flaws(spec: PluginSpec) -> Iterator[Flaw]:
                     "can read it",
                     "add `runs_in: host` to the YAML, and keep the secret in an environment variable",
                 )
-        for name, line in _held(parse_source(spec.source())):
+        tree = parse_source(spec.source())
+        yield from _out_of_reach(spec, tree)
+        for name, line in _held(tree):
             yield Flaw(
                 spec.source(),
                 f"{name} holds a secret, and {spec.name} runs in the kernel, where generated code can read it",
@@ -130,6 +137,42 @@ def _flaws(spec: PluginSpec) -> Iterator[Flaw]:
         if parameter.type == "Any":
             where = "annotate it" if path.suffix == SUFFIX else "add `type:` to it"
             yield Flaw(path, f"{spec.name}: a model is not told the type of {parameter.name}", where, "warning")
+
+
+def _out_of_reach(spec: PluginSpec, tree: ast.Module) -> Iterator[Flaw]:
+    """Find what a plugin in the kernel may use and can't reach: the network, and files by the place of its own."""
+    for module, line in itertools.islice(network_imports(tree), 1):
+        what = f"{spec.name} imports {module} and runs in the kernel, whose code reaches no network"
+        remedy = "if it uses the network, let it run in the host (`runs_in: host`), or set `kernel.allow_network`"
+        yield Flaw(spec.source(), what, remedy, "warning", line)
+    if line := _line_above_folder(tree):
+        what = f"{spec.name} may read files outside of its folder, and runs in the kernel, whose code may not"
+        remedy = "put them beside the plugin, name their folder in `kernel.read`, or let it run in the host"
+        yield Flaw(spec.source(), what, remedy, "warning", line)
+
+
+def _line_above_folder(tree: ast.Module) -> int:
+    """Return the line in which a file goes up from the folder of its own place (`__file__`); 0 if it does not."""
+    nodes = list(ast.walk(tree))
+    if not any(isinstance(node, ast.Name) and node.id == "__file__" for node in nodes):
+        return 0
+    return min((node.lineno for node in nodes if isinstance(node, ast.expr) and _goes_up(node)), default=0)
+
+
+def _goes_up(node: ast.expr) -> bool:
+    """Return whether an expression is the parent of a folder: `x.parent.parent`, `dirname(dirname(x))`, `"../x"`."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and ".." in re.split(r"[/\\]", node.value)
+    if isinstance(node, ast.Attribute):
+        inner = getattr(node.value, "attr", "")
+        return node.attr in ("parents", "pardir") or (node.attr == "parent" and inner == "parent")
+    outer = _called(node)
+    return outer == "dirname" and isinstance(node, ast.Call) and any(_called(one) == outer for one in node.args)
+
+
+def _called(node: ast.expr) -> str:
+    function = node.func if isinstance(node, ast.Call) else None
+    return str(getattr(function, "attr", None) or getattr(function, "id", ""))
 
 
 def _held(tree: ast.Module) -> Iterator[tuple[str, int]]:

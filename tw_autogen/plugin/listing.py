@@ -12,7 +12,7 @@ from tw_autogen.errors import ConfigError, PluginLoadError, nearest
 from tw_autogen.named_folders import checked_path
 from tw_autogen.plugin.entry_points import installed_plugins, read_entry
 from tw_autogen.plugin.folder import is_folder, is_name, plugin_files, read_file, read_folder
-from tw_autogen.plugin.import_check import check_imports
+from tw_autogen.plugin.import_check import check_imports, missing_of_taskweaver
 from tw_autogen.plugin.plugin_finder import check_source, renamed_parameters
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
 from tw_autogen.shipped_folders import shipped_folder
@@ -180,7 +180,8 @@ def project_plugins(place: Path, python: str) -> tuple[list[PluginSpec], list[st
                 left_out.append(str(error))
             else:
                 found[spec.name] = replace(spec, optional=True)
-                notes += [f"{one.path}: {line}" for line in renamed_parameters(one, spec)]
+                lines = (*renamed_parameters(one, spec), *missing_of_taskweaver(spec))
+                notes += [f"{one.path}: {line}" for line in lines]
         else:
             idle.append(one.name)
     if idle and not found and not left_out:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ConfigError, ConversationFormatError
@@ -16,11 +18,13 @@ from tw_autogen.named_folders import named_folder
 from tw_autogen.recall.conversation_files import Conversation, read_conversation
 from tw_autogen.recall.new_text_files import create_text_file, without_paths
 from tw_autogen.secret_masking import redactor
+from tw_autogen.taskweaver_config import TASKWEAVER_ALIASES
 from tw_autogen.trust_store import over_no_link
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _WRITTEN = (".yaml", ".yml")
 _LONGEST_CHARS = 3000
+_ALIAS = re.compile(rf"\b(?:{'|'.join(TASKWEAVER_ALIASES)})\b")
 _KEPT = (
     AttachmentType.plan_reasoning,
     AttachmentType.init_plan,
@@ -73,6 +77,7 @@ def read_examples(where: Path | Iterable[Path], only: Collection[Path] | None = 
         ConversationFormatError: naming the file and what is wrong in it.
 
     Source: TaskWeaver's example folders. Differs: JSON is read too, and a folder that isn't there is told at once.
+    Roles of TaskWeaver that are called otherwise here (`TASKWEAVER_ALIASES`) get their names here.
     """
     if isinstance(where, Path):
         where = named_folder(where)
@@ -86,8 +91,23 @@ def read_examples(where: Path | Iterable[Path], only: Collection[Path] | None = 
         if not conversation.rounds:
             raise ConversationFormatError("it has no rounds, so it is no example", path=path)
         if conversation.enabled:
-            found.append(Example(path, conversation))
+            found.append(Example(path, _with_our_names(conversation)))
     return tuple(found)
+
+
+def _with_our_names(conversation: Conversation) -> Conversation:
+    """Return an example in which TaskWeaver's roles have the names that they have here, in words too."""
+    if not conversation.roles & TASKWEAVER_ALIASES.keys():
+        return conversation
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: renamed(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [renamed(one) for one in value]
+        return _ALIAS.sub(lambda found: TASKWEAVER_ALIASES[found[0]], value) if isinstance(value, str) else value
+
+    return Conversation.from_dict(renamed(conversation.to_dict()))
 
 
 def example_paths(folder: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from tw_autogen.trust_store import over_no_link
 from tw_autogen.yaml_files import read_mapping, readable_yaml
 
 _FILE = re.compile(r"(?:handcrafted_)?exp_(?P<id>[^/]+)\.ya?ml")
+_RAW = re.compile(r"raw_exp_[^/]+\.ya?ml")
+_log = logging.getLogger(__name__)
 _KEYS = (
     *("exp_id", "experience_text", "outcome", "request", "plan", "code", "went_wrong"),
     *("raw_experience_path", "embedding_model", "embedding"),  # TaskWeaver's, which are not needed here
@@ -79,11 +82,13 @@ def read_experiences(folder: Path) -> tuple[Experience, ...]:
         ConfigError: there is no such folder, code could have made a link on the way to it, or they are too many.
         ConversationFormatError: naming the file and what is wrong in it.
 
-    Source: TaskWeaver's experience files. Differs: vectors are cached elsewhere, by the text; raw ones are not read.
+    Source: TaskWeaver's experience files. Differs: vectors are cached elsewhere, by the text; raw ones
+    without a lesson are named in a warning.
     """
     folder = named_folder(folder)
     if not folder.is_dir():
         raise ConfigError(f"{folder}: there is no such folder of experiences; make it, or take the setting out")
+    _warn_of_raw(folder)
     named = [(match["id"], path) for path in sorted(folder.iterdir()) if (match := _FILE.fullmatch(path.name))]
     found = [(name, path, size) for name, path in named if (size := path.lstat().st_size)]
     if len(found) > _MAX_FILES:
@@ -93,6 +98,22 @@ def read_experiences(folder: Path) -> tuple[Experience, ...]:
         raise ConfigError(f"{folder}: {held / 1e6:.1f} MB of experiences, and at most {most} are read; keep the best")
     with over_no_link():
         return tuple(_read(path, name) for name, path, _ in found)
+
+
+def _warn_of_raw(folder: Path) -> None:
+    """Warn of TaskWeaver's raw experience of which no lesson was made yet: nothing of it is recalled here."""
+    names = {path.name for path in folder.iterdir()}
+    raw = sorted(name for name in names if _RAW.fullmatch(name) and name.removeprefix("raw_") not in names)
+    if raw:
+        _log.warning(
+            "%s: %d raw experience%s (%s%s) not read; TaskWeaver makes a lesson of each (exp_….yaml) at its next "
+            "start, or write one (handcrafted_exp_….yaml)",
+            folder,
+            len(raw),
+            "s are" if len(raw) > 1 else " is",
+            raw[0],
+            ", …" if len(raw) > 1 else "",
+        )
 
 
 def write_experience(experience: Experience, folder: Path) -> Path:

@@ -159,15 +159,20 @@ class NotebookAccess(ABC):
             raise
 
     def __getitem__(self, name: str) -> Any:
-        """Return a copy of a variable of the code: JSON values, tables, Series, and what else `ask` takes.
+        """Return a copy of a variable that code has made or a request has given.
+
+        It may be of JSON values, tables, Series, and what else `ask` takes.
 
         Raises:
-            KeyError: code has made no variable of this name.
+            KeyError: there is no variable of this name.
             TypeError: it is of a type that doesn't cross.
             ConfigError: no role here keeps variables.
             SessionBusyError, SessionClosedError: as in `ask`.
         """
         with users_frames(), self._between_rounds() as keeper:
+            if name in self.variables and not self._held_by.get(name):  # given, and no cell has run since
+                keeper.put_variable(name, self.variables[name], folder=self.folder)
+                self._held_by[name] = [self._team.kernel_in(self.folder)]
             return keeper.get_variable(name)
 
     def __setitem__(self, name: str, value: Any) -> None:

@@ -50,8 +50,10 @@ _STOPPED = "Stopped "
 _MAX_LOOKED_UP = 200
 """Answers of which the numbers are looked up in all that was printed before."""
 _NEEDS_PLUGINS = (
-    'The code calls plugins of tw-autogen; to run it again, install them: `pip install "tw-autogen[data]"`.'
+    "The code calls plugins, which the first cell loads; that needs this package: `pip install tw-autogen`, with the "
+    "extra `data` for those that it brings."
 )
+_NEEDS_PACKAGE = "# That needs this package: pip install tw-autogen, with the extra data for plugins that it brings"
 
 
 def notebook(events: Iterable[Event] | Path | str, *, below: Path | None = None) -> nbformat.NotebookNode:
@@ -120,7 +122,7 @@ class _Notebook:
         self._written: dict[int, list[nbformat.NotebookNode]] = {}
         self._plan = ""
         self._rounds: list[Round] = []
-        self._plugins: dict[str, None] = {}
+        self._plugins: dict[str, str] = {}
         self._looked_up = 0
         self._parsed = ParsedNumbersCache()
         self._place_of_plugins = 0
@@ -129,7 +131,7 @@ class _Notebook:
         self._end_running()
         code = "\n".join(cell.source for cell in self._cells if cell.cell_type == "code")
         words = set(re.findall(r"\w+", code))
-        called = [name for name in self._plugins if name in words]
+        called = {name: file for name, file in self._plugins.items() if name in words}
         if called:
             self._cells[0].source += f"\n\n{_NEEDS_PLUGINS}"
             self._add(
@@ -166,12 +168,12 @@ class _Notebook:
     def _session_opened(self, event: SessionOpened) -> None:
         if self._cells:  # it was resumed, by a process that counts its cells from 1 again
             self._end_running()
-            self._plugins.update(dict.fromkeys(event.plugins))
+            self._plugins.update(files_of_plugins(event))
             return
         plugins = f", with {', '.join(event.plugins)}" if event.plugins else ""
         where = ", ".join(part for part in event.kernel.split(", ") if part != _NOT_STARTED)
         self._say("# ", f"{event.session_id}\n\nThe code ran in: {where}{plugins}.")
-        self._plugins = dict.fromkeys(event.plugins)
+        self._plugins = files_of_plugins(event)
         self._place_of_plugins = len(self._cells)
 
     @take.register(RoundOpened)
@@ -291,15 +293,30 @@ class _Notebook:
         return {"text/plain": name, mime: data}
 
 
-def loading_code(plugins: Iterable[str]) -> str:
-    """Return code that makes plugins functions of a notebook; of one that is not shipped its place is not known."""
+def files_of_plugins(event: SessionOpened) -> dict[str, str]:
+    """Return the file of each plugin by name; empty: it was read from none, or the journal does not say it."""
+    return {name: event.plugin_files.get(name, "") for name in event.plugins}
+
+
+def loading_code(plugins: Mapping[str, str]) -> str:
+    """Return code that makes plugins functions of a notebook.
+
+    Args:
+        plugins: The YAML or Python file of each, by name; empty: not known. The line of one that is neither shipped nor
+            has a file is a comment, to be completed.
+    """
     shipped = shipped_folder("plugins")
-    lines = [
-        f'{name} = load_plugin("{name}", ".")'
-        if (shipped / f"{name}.yaml").is_file()
-        else f'# {name} = load_plugin("PATH/{name}.yaml", ".")'
-        for name in plugins
-    ]
+    lines = []
+    for name, file in plugins.items():
+        if (shipped / f"{name}.yaml").is_file() and (not file or Path(file).parent == shipped):
+            lines.append(f'{name} = load_plugin("{name}", ".")')
+        elif file.endswith(".py"):
+            spec = f"next(spec for spec in read_functions({file!r}) if spec.name == {name!r})"
+            lines.append(f'{name} = load_plugin({spec}, ".")')
+        else:
+            lines.append(
+                f'{name} = load_plugin({file!r}, ".")' if file else f'# {name} = load_plugin("PATH/{name}.yaml", ".")'
+            )
     words = "# The plugins that the code below calls, as functions of this notebook: they run here, in no sandbox."
-    needs = '# They need this package: pip install "tw-autogen[data]"'
-    return "\n".join([words, needs, "from tw_autogen.testing import load_plugin", "", *lines])
+    imports = ["from tw_autogen.plugin import read_functions"] * any("read_functions(" in line for line in lines)
+    return "\n".join([words, _NEEDS_PACKAGE, *imports, "from tw_autogen.testing import load_plugin", "", *lines])

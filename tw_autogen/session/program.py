@@ -23,7 +23,7 @@ from tw_autogen.session.name_flow import (
     variables_changed,
     variables_made,
 )
-from tw_autogen.session.notebook_export import EXIT, loading_code
+from tw_autogen.session.notebook_export import EXIT, files_of_plugins, loading_code
 from tw_autogen.session.program_parameters import Parameter, ParameterFinder, Place, replaced
 
 _FAILED_LINE = re.compile(r"^Traceback \(most recent call last\):\n  cell \d+, line (\d{1,9})$", re.MULTILINE)
@@ -132,7 +132,7 @@ class Program:
         cells: The code.
         parameters: Files that were given, folders that code reads, and numbers that the questions name.
         files: Names of all files that requests brought, also of those that no code names, such as `glob("*.csv")`.
-        plugins: Names of the plugins that it calls.
+        plugins: The plugins that it calls: the file of each by name; empty: not known.
         left_out: What ran and is not there, and why, a line each.
         missing: Names that the code uses and that no cell makes, such as variables that were given.
     """
@@ -142,7 +142,7 @@ class Program:
     cells: list[ProgramCell] = field(default_factory=list)
     parameters: list[Parameter] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
-    plugins: list[str] = field(default_factory=list)
+    plugins: dict[str, str] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
@@ -159,7 +159,7 @@ class Program:
         cells, missing, unsure = _with_needed(read)
         left_out = [*read.left_out, *unsure, *_requests_without_code(read, cells)]
         made = cls(read.session, read.requests, files=list(read.files), left_out=left_out)
-        made.missing = sorted(missing)
+        made.missing = sorted(missing - read.plugins.keys())
         names = {name for _, tree, _, _ in read.cells for name in _names(tree)}
         first = ParameterFinder(read.requests, made.files, names, read.folder)
         for code, tree, _, _ in cells:
@@ -174,7 +174,7 @@ class Program:
             made.cells.append(ProgramCell(source, asked if asked != request else "", ran if ran.ok else None, charts))
             request = asked
         made.parameters = list(found.known.values())
-        made.plugins = [name for name in read.plugins if name in names]
+        made.plugins = {name: file for name, file in read.plugins.items() if name in names}
         return made
 
     @classmethod
@@ -260,7 +260,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.session = self.folder = ""
-        self.plugins: dict[str, None] = {}
+        self.plugins: dict[str, str] = {}
         self.requests: list[str] = []
         self.files: dict[str, None] = {}
         self.left_out: list[str] = []
@@ -275,7 +275,7 @@ class _Reader:
     def take(self, event: Event) -> None:
         if isinstance(event, SessionOpened):
             self.session, self.folder = event.session_id, event.folder
-            self.plugins.update(dict.fromkeys(event.plugins))
+            self.plugins |= files_of_plugins(event)
         elif isinstance(event, RoundOpened):
             self.requests.append(event.user_query)
             self.files.update(dict.fromkeys(event.files))

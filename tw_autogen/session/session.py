@@ -145,7 +145,12 @@ class Session(NotebookAccess, Closing):
         self._journal = Journal(
             root / JOURNAL, [self._budget, self._made, self.inputs.hear, *handlers], goes_on=earlier is not None
         )
-        self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
+        team = self._team
+        self.emit(
+            SessionOpened(
+                self.id, str(self.folder), team.names, team.plugin_names, self.where, plugin_files=team.plugin_files
+            )
+        )
         self._idle.start(self._settings.idle_seconds)
 
     def ask(
@@ -165,7 +170,7 @@ class Session(NotebookAccess, Closing):
                 Data, pictures and documents that the words name and that lie in `session.user_folder` are handled in
                 the same way, but code may write new ones under their names.
             variables: JSON values, tables, numpy arrays, bytes, sets, Decimal and Path by name: variables for the code,
-                session variables for plugins.
+                session variables for plugins. Prompts describe them, without values whose names are those of secrets.
             images: URLs (`data:` or `https:`) that the Planner's model is shown.
 
         Raises:

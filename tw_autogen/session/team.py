@@ -83,6 +83,11 @@ class Team:
         return [name for role in self._placed for name in role.plugin_names]
 
     @property
+    def plugin_files(self) -> dict[str, str]:
+        """The YAML or Python files of the plugins that were read from one, by name, where their role tells them."""
+        return {name: file for role in self._placed for name, file in getattr(role, "plugin_files", {}).items()}
+
+    @property
     def runner(self) -> Any:
         """Return the first role that runs code, which is a `CodeRunner` too; None if there is none."""
         return next((role for role in self.roles if isinstance(role, CodeRunner)), None)

@@ -1,12 +1,15 @@
-"""What a prompt says of a variable that comes with a request."""
+"""What a prompt says of a variable that comes with a request; what is secret by its name or form is masked."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tw_autogen.escaped_text import shortened
+from tw_autogen.secret_masking import is_secret_name, mask_named, mask_value
 
 _TEXT_CHARS = 400
+_MASKED_CHARS = 5 * _TEXT_CHARS
+"""How much of a value is searched for secrets: one that `_TEXT_CHARS` would cut has to be known by its end."""
 _HEAD_ROWS = 3
 _MAX_COLUMNS = 40
 
@@ -23,7 +26,7 @@ def profile_value(name: str, value: Any) -> str:
         return f"{name}: DataFrame, {_describe_frame(value)}"
     if kind == "Series":
         return f"{name}: Series, {_describe_frame(value.to_frame())}"
-    text = repr(_beginning(value, [_TEXT_CHARS]))
+    text = repr(mask_value(name, _beginning(value, [_MASKED_CHARS])))
     return f"{name}: {kind}, {shortened(text, _TEXT_CHARS)}"
 
 
@@ -57,7 +60,11 @@ def _describe_frame(frame: Any) -> str:
     index = frame.index
     named = [f"{name!r}" for name in index.names if name is not None]
     has_index = bool(named) or index.dtype.kind not in "iu"  # else the numbers of rows
-    head = frame.iloc[:_HEAD_ROWS, :_MAX_COLUMNS].to_csv(index=has_index).strip()
+    first = frame.iloc[:_HEAD_ROWS, :_MAX_COLUMNS].copy()
+    for place, name in enumerate(first.columns):
+        if is_secret_name(str(name)):
+            first.isetitem(place, [mask_value(str(name), cell) for cell in first.iloc[:, place]])
+    head = mask_named(first.to_csv(index=has_index).strip())
     rows = "\n".join(shortened(line, _TEXT_CHARS) for line in head.splitlines())
     shape = f"{len(frame)} rows x {len(columns)} columns"
     if has_index:

@@ -194,7 +194,7 @@ class PostEventProxy:
         Args:
             message: The text.
             type: Of a new attachment.
-            extra: Data beside the text; a `SharedMemoryEntry` is written to the round's board.
+            extra: Data beside the text; a `SharedMemoryEntry` of the type `plan` is written to the round's board.
             id: Of the attachment; the text is appended to the one that has it.
             is_end: Whether the attachment is complete; without meaning here.
 
@@ -209,7 +209,7 @@ class PostEventProxy:
             self.post.add_attachment(found)
         found.content += message
         found.extra = found.extra if extra is None else extra
-        if isinstance(extra, SharedMemoryEntry) and self._turn is not None:
+        if isinstance(extra, SharedMemoryEntry) and extra.type == "plan" and self._turn is not None:
             self._turn.round.write_board(self.post.send_from, extra.content)
         self._emit(found.type.value, message)
         return found
@@ -352,6 +352,7 @@ class Role:
         self.tracing = tracing
         self.event_emitter = event_emitter
         self.role_entry = role_entry or config.role_entry
+        self.experiences: list[Any] = []
         self.name, self.alias, self.intro = self.role_entry.name, self.role_entry.alias, self.role_entry.intro
 
     def get_intro(self) -> str:
@@ -376,3 +377,12 @@ class Role:
     def format_experience(self, *args: Any, **kwargs: Any) -> str:
         """Return an empty text: lessons go to the Planner and the CodeInterpreter (`recall.experience`)."""
         return ""
+
+    def role_load_experience(self, query: str, memory: Any = None) -> None:
+        """Load nothing, and warn: lessons go to the Planner and the CodeInterpreter (`recall.experience`)."""
+        _log.warning("%s loads no experience: only the Planner and the CodeInterpreter are given lessons", self.alias)
+
+    def role_load_example(self, role_set: Any, memory: Any = None) -> list[Any]:
+        """Return no examples, and warn: they go to the Planner and the CodeInterpreter."""
+        _log.warning("%s loads no examples: only the Planner and the CodeInterpreter are given some", self.alias)
+        return []

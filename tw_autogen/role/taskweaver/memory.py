@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,8 @@ from tw_autogen.conversation import AttachmentType, new_id, wrap_temporal
 
 UNKNOWN = "Unknown"
 """The receiver of a post for which the role has set none."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -134,13 +137,10 @@ class SharedMemoryEntry:
     """A text that one role shares with the others; here it goes to the board of the round.
 
     Args:
-        type: `plan`. TaskWeaver's `experience_sub_path` and `example_sub_path` have no meaning here.
+        type: `plan`; one of another type, such as TaskWeaver's `experience_sub_path`, is left out with a warning.
         content: The text.
-        scope: `round`; the board is gone with the round.
+        scope: `round`; another one counts as `round`, with a warning: the board is gone with the round.
         id: Unique within the session.
-
-    Raises:
-        ValueError: another type or scope; the message names what to use instead.
     """
 
     type: str
@@ -150,14 +150,15 @@ class SharedMemoryEntry:
 
     def __post_init__(self) -> None:
         if self.type != "plan":
-            raise ValueError(
-                f"a shared memory entry of the type {self.type!r} has no meaning here; examples and experience are "
-                "chosen by what fits the request: see the settings `recall.planner_examples`, `recall.experience`"
+            _log.warning(
+                "left out: a shared memory entry of the type %r, which has no meaning here; examples and experience "
+                "are chosen by what fits the request: see the settings `recall.planner_examples`, `recall.experience`",
+                self.type,
             )
-        if self.scope != "round":
-            raise ValueError(
-                f"a shared memory entry with the scope {self.scope!r} has no meaning here: the board is the round's; "
-                "write it anew in each round"
+        elif self.scope != "round":
+            _log.warning(
+                "a shared memory entry with the scope %r is gone with the round here: write it anew in each round",
+                self.scope,
             )
 
     @staticmethod
@@ -165,8 +166,8 @@ class SharedMemoryEntry:
         """Create an entry; arguments as of the class.
 
         Args:
-            type: `plan`.
-            scope: `round`.
+            type: `plan`; see the class.
+            scope: `round`; see the class.
             content: The text.
             id: Unique within the session; a new one if None.
         """
