@@ -266,7 +266,7 @@ def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
     if place and not os.path.isdir(folder / place):
         raise ConfigError(f"session.role_folder: there is no folder {folder / place}")
     places = role_places(folder, place)
-    return _declared([[one / name for name in sorted(_names(one))] for one in places])
+    return _declared([[one / name for name in sorted(_names(one))] for one in places if os.path.isdir(one)])
 
 
 def role_places(folder: Path, place: str = "") -> list[Path]:
@@ -294,7 +294,7 @@ def roles_inside(folder: Path, place: str = "") -> tuple[dict[str, Path], list[P
         if step_out_of(folder, one):
             outside += [one] if not place and os.path.lexists(one) else []
             continue
-        found = [one / name for name in sorted(_names(one))]
+        found = [one / name for name in sorted(_names(one) if os.path.isdir(one) else ())]
         out = {role for role in found if step_out_of(folder, role)}
         outside += sorted(out)
         inside.append([role for role in found if role not in out])
