@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from tw_autogen.cli import main, search_path
 from tw_autogen.cli.search_path import leave_out_current_folder
 from tw_autogen.cli.user_path import UserPath
+from tw_autogen.model.settings import OPENAI_NAME
 
 
 @pytest.fixture
@@ -26,9 +27,25 @@ def test_help_names_the_options_and_the_commands(run):
     result = run("--help")
 
     assert result.exit_code == 0
-    assert "tw-autogen [OPTIONS] [FILES]..." in result.output.replace("main", "tw-autogen")
+    assert "tw-autogen [OPTIONS] [QUESTION] [FILES]..." in result.output.replace("main", "tw-autogen")
     for word in ("--prompt", "--base-url", "--timeout", "chat", "demo", "doctor"):
         assert word in result.output
+
+
+def test_help_says_what_a_question_does_and_where_defaults_come_from(run):
+    shown = " ".join(run("--help").output.split())
+
+    assert "With a question in quotes, or after -p, the program prints the answer" in shown
+    assert f"OPENAI_MODEL or your settings; else {OPENAI_NAME} on OpenAI, elsewhere the server's only model" in shown
+    assert "OPENAI_BASE_URL or your settings, else OpenAI" in shown
+    assert "With -p: " not in shown
+
+
+def test_a_run_without_a_model_has_no_options_of_models(run):
+    shown = run("rerun", "--help").output
+
+    assert [name for name in ("--model", "--api-key", "--base-url", "--roles", "--max-posts") if name in shown] == []
+    assert "--timeout" in shown
 
 
 @pytest.mark.parametrize("parts", ["{0}:", ":{0}", "{0}::/nowhere", ".:{0}", "./:{0}", "lib/..:{0}", "src:{0}"])
@@ -282,6 +299,7 @@ COMPLETING = """
 from click.shell_completion import BashComplete
 from tw_autogen.cli import main
 from tw_autogen.cli.user_path import UserPath
+from tw_autogen.model.settings import OPENAI_NAME
 from tw_autogen.kernel.first_server import _first
 found = BashComplete(main, {}, "tw-autogen", "_TW_AUTOGEN_COMPLETE").get_completions(["--quiet"], "--out")
 print(*(one.value for one in found), len(_first))
@@ -425,8 +443,8 @@ def test_a_question_that_is_the_name_of_a_project_here_opens_no_project(run, tmp
         (["sessions", "export"], "sessions export [OPTIONS] ID [FILE]"),
         (["sessions", "nosuch"], "sessions [OPTIONS] COMMAND"),
         (["rerun"], "rerun [OPTIONS] SESSION"),
-        (["chat", "--nosuch"], "chat [OPTIONS] [FILES]..."),
-        (["--nosuch"], "[OPTIONS] [FILES]... | COMMAND"),
+        (["chat", "--nosuch"], "chat [OPTIONS] [QUESTION] [FILES]..."),
+        (["--nosuch"], "[OPTIONS] [QUESTION] [FILES]... | COMMAND"),
     ],
 )
 def test_a_wrong_call_shows_the_usage_of_the_command_that_was_typed(run, args, shown):
