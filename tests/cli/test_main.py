@@ -345,7 +345,9 @@ def test_without_a_model_three_remedies_are_named(run):
             ["-p", "q", "--set", "session.max_post=3"],
             "--set session.max_post: unknown setting 'session.max_post'; did you mean 'session.max_posts'?",
         ),
-        (["-p", "q", "--set", "session.max_posts=many"], "--set session.max_posts: session.max_posts: "),
+        (["-p", "q", "--set", "foo.bar=1"], "--set foo.bar: unknown setting 'foo.bar'; sections: code_interpreter, "),
+        (["-p", "q", "--set", "=5"], "unknown setting (no word); sections: code_interpreter, "),
+        (["-p", "q", "--set", "session.max_posts=many"], "--set session.max_posts: input should"),
         (
             ["-p", "q", "--set", "role.echo.colour=red", "--roles", "echo", "--base-url=http://[::1]:9", "--model=m"],
             "--set role.echo.colour: unknown setting 'role.echo.colour'",
@@ -362,7 +364,7 @@ def test_without_a_model_three_remedies_are_named(run):
         ([], "there is no question"),
         (["-p", ""], "there is no question"),
         (["-p", " \n", "-C", "."], "there is no question"),
-        (["-p", "q", "--set", "session.roles=['planner'"], "--set session.roles: session.roles: no list: ['planner'"),
+        (["-p", "q", "--set", "session.roles=['planner'"], "--set session.roles: no list: ['planner'"),
         (["-p", "q", "--set", "session.max_dollars=1", "--base-url=http://[::1]:9", "--model=m"], "model.prices: {m"),
     ],
 )  # fmt: skip
