@@ -1,5 +1,6 @@
 """Each block of code in the READMEs and in docs/ is run, or listed here with the place where it is, or the reason."""
 
+import itertools
 import os
 import re
 import runpy
@@ -347,3 +348,15 @@ def test_the_pages_name_all_that_there_is():
     ]
 
     assert missing == []
+
+
+def test_each_column_of_a_table_has_a_heading():
+    tables = [
+        (name, line)
+        for name in FILES
+        for line, below in itertools.pairwise((ROOT / name).read_text(encoding="utf-8").splitlines())
+        if re.fullmatch(r"\|(-+\|)+", below)
+    ]
+
+    assert tables
+    assert [(name, line) for name, line in tables if re.search(r"\| *\|", line)] == []

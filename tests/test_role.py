@@ -398,7 +398,7 @@ def test_a_misspelt_variable_of_a_role_is_an_error_and_one_of_another_role_is_no
             SettingsError,
             r"no role .* 'redaer'; did you mean 'reader'",
         ),
-        ("{shelf: A}", {"role.reader": 2}, SettingsError, r"'role\.reader' needs a key behind it"),
+        ("{shelf: A}", {"role.reader": 2}, SettingsError, r"'role\.reader' needs a key after it"),
     ],
 )
 def test_a_wrong_setting_of_a_role_says_where_it_stands(folder, tmp_path, yaml, given, error, problem):

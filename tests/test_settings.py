@@ -146,6 +146,34 @@ def test_a_misspelt_variable_with_our_prefix_names_its_neighbour_and_others_are_
         Settings(SECTIONS, environ={**others, "TW_AUTOGEN_SESSION_MAX_POST": "3"})
 
 
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("foo.bar", "; sections: model, session; all settings: docs/settings-reference.md$"),
+        ("", "; sections: model, session; "),
+        ("zzz", "; sections: model, session; "),
+        ("session.quick_brown_fox_jumps", "; known: 'session.[^']*'(, 'session.[^']*')*$"),
+        ("model.quick_brown_fox_jumps", "; known: 'model.api_key', 'model.base_url', 'model.name'$"),
+        ("session.max_post", "; did you mean 'session.max_posts'"),
+    ],
+)
+def test_an_unknown_setting_names_those_of_its_section_or_the_sections(key, expected):
+    with pytest.raises(SettingsError, match=f"unknown setting .*{expected}"):
+        Settings(SECTIONS, {key: "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("X" * 60, "; sections: model, session; all settings: docs/settings-reference.md$"),
+        (f"SESSION_{'X' * 60}", "; known: 'TW_AUTOGEN_SESSION_[^']*'(, 'TW_AUTOGEN_SESSION_[^']*')*$"),
+    ],
+)
+def test_an_unknown_variable_names_those_of_its_section_or_the_sections(name, expected):
+    with pytest.raises(SettingsError, match=f"unknown setting 'TW_AUTOGEN_{name}'{expected}"):
+        Settings(SECTIONS, environ={f"TW_AUTOGEN_{name}": "1"})
+
+
 def test_a_value_of_the_wrong_type_names_the_place_and_what_was_expected():
     environ = {"TW_AUTOGEN_SESSION_MAX_POSTS": "many"}
 

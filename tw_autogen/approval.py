@@ -34,6 +34,13 @@ _QUESTIONS = {
     "rerun": "The variables of these cells were not saved. Run the cells again, with all that they do?",
     "write": "Code wants to write in {}, which it can only read. Save there what it makes for this request?",
 }
+_HINTS = {
+    "packages": "[y/N]",
+    "rerun": "[y/N]",
+    "tool": "[y/N/a for all calls of this tool in this session, or say why not]",
+    "write": "[y/N/always, or say why not]",
+}
+_HINT = "[y/N, or say why not]"
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,11 @@ class Proposal:
     def question(self) -> str:
         """Return the question in one line, hidden characters as escapes."""
         return _QUESTIONS[self.kind].format(", ".join(self.shown.split("\n")))
+
+    @property
+    def hint(self) -> str:
+        """Return in brackets what a person may answer, as `read_decision` reads it; to change the text is not in it."""
+        return _HINTS.get(self.kind, _HINT)
 
     @property
     def shown(self) -> str:

@@ -7,7 +7,7 @@ import math
 import os
 import re
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -99,13 +99,44 @@ def _parse_list(key: str, text: str, origin: str, *, of_folder: bool) -> list[An
         with suppress(yaml.YAMLError, RecursionError):
             found = yaml.load(text, yaml.BaseLoader)  # makes nothing but texts, lists and mappings
     if not isinstance(found, list):
-        raise SettingsError(f"{origin}: {key}: no list: {text[:200]}; write a,b or ['a', 'b']", key=key, origin=origin)
+        words = f"{place_of_setting(origin, key)}: no list: {text[:200]}; write a,b or ['a', 'b']"
+        raise SettingsError(words, key=key, origin=origin)
     return found
 
 
 def shown_key(key: str) -> str:
     """Return a key of a settings file for an error; a text that is no name may be a line of some other file."""
     return repr(key) if _NAME.fullmatch(key) else "(no word)"
+
+
+def unknown_setting(name: str, origin: str, keys: Iterable[str], spelled: Callable[[str], str] = str) -> SettingsError:
+    """Return the error for an unknown setting; it names the neighbour, else its section's settings, else all sections.
+
+    Args:
+        name: What was written.
+        origin: Where it stands.
+        keys: The dotted keys of all settings.
+        spelled: Spells a key, or the beginning of one (`session.`), in the form of `name`.
+
+    Example:
+        >>> str(unknown_setting("model.x", "x.yaml", ["model.temperature", "session.roles"]))
+        "x.yaml: unknown setting 'model.x'; known: 'model.temperature'"
+        >>> str(unknown_setting("x", "x.yaml", ["model.name", "session.roles"]))
+        "x.yaml: unknown setting 'x'; sections: model, session; all settings: docs/settings-reference.md"
+    """
+    keys = sorted(keys)
+    sections = dict.fromkeys(key.partition(".")[0] for key in keys)
+    meant = did_you_mean(name, map(spelled, keys))
+    own = next((section for section in sections if name.startswith(spelled(f"{section}."))), None)
+    if own and not meant:
+        meant = f"; known: {', '.join(repr(spelled(key)) for key in keys if key.startswith(f'{own}.'))}"
+    meant = meant or f"; sections: {', '.join(sections)}; all settings: docs/settings-reference.md"
+    return SettingsError(f"{origin}: unknown setting {shown_key(name)}{meant}", key=name, origin=origin)
+
+
+def place_of_setting(origin: str, key: str) -> str:
+    """Return where a setting stands, and its key, once; the origin `--set model.name` holds the key already."""
+    return origin if origin.endswith(f" {key}") else f"{origin}: {key}"
 
 
 def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
@@ -144,11 +175,9 @@ def _fitted(key: str, setting: Setting, hint: Any) -> Any:
         problem = error.errors()[0]["msg"]
         # never a secret, nor endless
         shown = "the value given" if "key" in key.rsplit(".", 1)[-1] else reprlib.repr(value)
-        raise SettingsError(
-            f"{setting.origin}: {key}: {problem[0].lower()}{problem[1:]}, got {shown}{_nearest_choice(value, hint)}",
-            key=key,
-            origin=setting.origin,
-        ) from None
+        place = place_of_setting(setting.origin, key)
+        words = f"{place}: {problem[0].lower()}{problem[1:]}, got {shown}{_nearest_choice(value, hint)}"
+        raise SettingsError(words, key=key, origin=setting.origin) from None
 
 
 def _holds_nan(value: Any) -> bool:

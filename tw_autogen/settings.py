@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from tw_autogen.autogen_config_list import read_config_list
-from tw_autogen.errors import ConfigError, SettingsError, nearest
+from tw_autogen.errors import ConfigError, SettingsError
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.named_folders import step_out_of
 from tw_autogen.setting_values import (
@@ -49,10 +49,12 @@ from tw_autogen.setting_values import (
     expanded_path,
     fit_setting,
     naming_folder,
+    place_of_setting,
     real_path_of,
     setting_of_keyword,
     shown_key,
     texts_of,
+    unknown_setting,
 )
 from tw_autogen.settings_trust import (
     PROGRAM_OF_ROLE,
@@ -200,8 +202,7 @@ class Settings:
         for key, setting in sources:  # weakest first: a later one replaces an earlier one
             of_role = key.startswith(f"{ROLE_SECTION}.")
             if not of_role and key not in self._fields:
-                words = f"{setting.origin}: unknown setting {shown_key(key)}{nearest(key, self._fields)}"
-                raise SettingsError(words, key=key, origin=setting.origin)
+                raise unknown_setting(key, setting.origin, self._fields)
             if setting.file and not self._may_count(key, setting, own.get(key), paired):
                 self.left_out += (FolderSetting(key, setting),)
             elif of_role:
@@ -391,9 +392,8 @@ class Settings:
             for inner, value in setting.value.items():
                 self._roles.setdefault(name, {})[str(inner)] = replace(setting, value=value)
         else:
-            raise SettingsError(
-                f"{setting.origin}: {shown_key(key)} needs a key behind it", key=key, origin=setting.origin
-            )
+            words = f"{setting.origin}: {shown_key(key)} needs a key after it"
+            raise SettingsError(words, key=key, origin=setting.origin)
 
     def origin(self, key: str) -> str:
         """Return where a value comes from; `the default` if nobody set it."""
@@ -421,12 +421,10 @@ class Settings:
 
     def _refuse_unknown_variables(self) -> None:
         """Refuse variables with our prefix that set nothing; those of roles are known to these only."""
-        known = [_variable(key) for key in self._fields]
+        known, of_roles = set(map(_variable, self._fields)), _variable(f"{ROLE_SECTION}.")
         for name in self._environ:
-            if name.startswith(_PREFIX) and name not in known and not name.startswith(_variable(f"{ROLE_SECTION}.")):
-                raise SettingsError(
-                    f"the environment: unknown setting {name!r}{nearest(name, known)}", key=name, origin=name
-                )
+            if name.startswith(_PREFIX) and not name.startswith(of_roles) and name not in known:
+                raise unknown_setting(name, "the environment", self._fields, _variable)
 
     def _project(self, folder: Path) -> Iterator[tuple[str, Setting]]:
         own, taskweaver = folder / PROJECT_FILE, folder / TASKWEAVER_FILE
@@ -483,7 +481,7 @@ class Settings:
                 with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                     Path(value).lstat()  # one that is too long, which no system takes
         except (OSError, RuntimeError) as error:  # RuntimeError: `~name` of no user
-            words = f"{setting.origin}: {key}: {getattr(error, 'strerror', '') or error}"
+            words = f"{place_of_setting(setting.origin, key)}: {getattr(error, 'strerror', '') or error}"
             raise SettingsError(words, key=key, origin=setting.origin) from error
         return value
 
@@ -519,7 +517,8 @@ class Settings:
         try:
             return self._beside(key, value, folder)
         except RuntimeError as error:
-            raise SettingsError(f"{setting.origin}: {key}: {error}", key=key, origin=setting.origin) from error
+            words = f"{place_of_setting(setting.origin, key)}: {error}"
+            raise SettingsError(words, key=key, origin=setting.origin) from error
 
     def _beside(self, key: str, value: Any, folder: Path | None) -> Any:
         if key == "session.roles" and isinstance(value, list | tuple):

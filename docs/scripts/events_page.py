@@ -26,7 +26,7 @@ def page() -> str:
     """Return the page's text."""
     kinds = [subclass for subclass in events.Event.__subclasses__() if subclass.__module__ == events.__name__]
     rows = (f"| [`{kind.__name__}`](#{kind.__name__.lower()}) | {_first_sentence(kind)} |\n" for kind in kinds)
-    parts = [_HEAD, f"| event | |\n|---|---|\n{''.join(rows)}"]
+    parts = [_HEAD, f"| event | meaning |\n|---|---|\n{''.join(rows)}"]
     for kind in kinds:
         about = " ".join((inspect.getdoc(kind) or "").split())
         fields = "".join(f"| `{field.name}` | `{field.type}` |\n" for field in dataclasses.fields(kind))

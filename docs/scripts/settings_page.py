@@ -80,8 +80,9 @@ def _of_role(folder: Path) -> Iterator[ast.ClassDef]:
         (role,) = [one for one in tree.body if isinstance(one, ast.ClassDef)]
         doc = docstring_parser.parse(ast.get_docstring(role) or "")
         (said,) = [param.description for param in doc.params if param.arg_name == "settings"]
-        lines = "".join(f"    {key}: {type(value).__name__} = {value!r}\n" for key, value in plain.items())
-        text = f"class Plain:\n    {said!r}\n{lines}"
+        ((key, value),) = plain.items()
+        meant = f"{doc.short_description}\n\nArgs:\n    {key}: {said}"
+        text = f"class Plain:\n    {meant!r}\n    {key}: {type(value).__name__} = {value!r}\n"
         found = [one for one in ast.parse(text).body if isinstance(one, ast.ClassDef)]
     yield from found
 

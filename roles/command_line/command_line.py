@@ -38,8 +38,8 @@ class CommandLineSettings:
     """Who decides, and the limits.
 
     Args:
-        approval: `ask`: a person decides each time; where nobody can be asked, nothing runs. `always`: all are run, but
-            in a kernel that a session is attached to, where only what the caller has said counts.
+        approval: `ask`: a person approves each command; without a person, none runs. `always`: all run, except in the
+            kernel of a user's own that a session is attached to; there only what the caller passed counts.
         model: Name of the model that words commands; empty: the session's.
         seconds: How long a command may take.
         limit_chars: How much of the output is shown: its beginning and its end.

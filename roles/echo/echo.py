@@ -6,10 +6,10 @@ from tw_autogen import Memory, Post, Role
 
 
 class Echo(Role):
-    """Says back what it is told, between two decorators.
+    """Repeats each message, between two decorators.
 
     Args:
-        settings: `decorator`, text to put before and behind.
+        settings: Text put before and after the echoed message.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:

@@ -430,7 +430,7 @@ def test_a_file_that_is_refused_is_not_sent_along_again(chat, tmp_path):
         screen.type("/files here/link.csv\n")
         screen.wait_for("with the next question: here/link.csv")
         screen.type("sum it\n")
-        screen.wait_for("no file goes along with the next question")
+        screen.wait_for("the next question has no attached files")
         screen.type("what is 3 + 4?\n")
         screen.wait_for("Seven.")
         screen.wait_for(">")
@@ -452,8 +452,8 @@ def test_files_of_a_chat_are_looked_up_in_the_folder_of_c_too(chat, tmp_path):
         screen.wait_for("or data; did you mean 'data/rules.csv'?")
         screen.wait_for("with the next question: data/fees.csv")
         screen.type("sum @rules.csv and @nosuch.csv and @https://x.org/a.csv for @nobody\n")
-        screen.wait_for("no file goes along: 'nosuch.csv' does not exist in")
-        screen.wait_for("no file goes along: 'https://x.org/a.csv' is a URL; download it")
+        screen.wait_for("not attached: 'nosuch.csv' does not exist in")
+        screen.wait_for("not attached: 'https://x.org/a.csv' is a URL; download it")
         screen.wait_for("Seven.")
         screen.wait_for(">")
         screen.type("\x04")
@@ -481,7 +481,7 @@ def test_the_tabulator_key_completes_names_with_blanks_so_that_they_are_found(ch
         screen.type(" and @May\\ sa\t")
         screen.wait_for("May sales")  # in the menu: of the line itself what changes is drawn
         screen.type(' and @"no (such).csv"\r')
-        screen.wait_for("no file goes along: 'no (such).csv' does not exist")
+        screen.wait_for("not attached: 'no (such).csv' does not exist")
         screen.wait_for("Seven.")
         screen.wait_for(">")
         screen.type("\x04")
@@ -715,7 +715,7 @@ def test_a_change_of_session_that_fails_leaves_the_one_before_open(talk, monkeyp
 def test_a_session_that_can_not_be_gone_on_with_leaves_the_one_before_with_its_variables(talk):
     talk._session.run_code("import threading\nlock = threading.Lock()")  # in no copy of variables
     before = talk._session.id
-    for name, words in (("nosuch", "nosuch: no session"), (before, f"{before} is the session that you are in")):
+    for name, words in (("nosuch", "you have no session nosuch"), (before, f"{before} is the session that you are in")):
         talk._command("/resume", name)
 
         assert (talk._session.id, [variable.name for variable in talk._session.code_variables()]) == (before, ["lock"])
@@ -761,3 +761,33 @@ def test_paths_of_commands_may_begin_with_a_tilde_and_stand_in_quotes(talk, tmp_
 
     assert kept == ["my lessons", "my lessons", None]
     assert (tmp_path / "home" / "x.md").is_file()
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (
+            "/compact",
+            ["the model summarizes what is long enough; ", "there is too little before the last"],
+        ),
+        ("/cost", ["cost       unknown; model.prices sets prices"]),
+        ("/info", ["plugins    none; add with --plugins"]),
+        (
+            "/help",
+            ["/export     FILE [--force]  ", "; default: the newest", "another session; without ID: list"],
+        ),
+    ],
+)
+def test_a_command_says_only_what_is_so_in_a_chat_without_a_question(talk, command, shown):
+    talk._show.opened = talk._show.opened or SimpleNamespace(roles=[], plugins=[])
+    talk._command(command, "")
+
+    said = "\n".join(talk.said)
+    assert [words for words in shown if words not in said] == []
+    assert "is asked for" not in said
+
+
+def test_a_cleared_chat_resumes_nothing(talk):
+    talk._command("/clear", "")
+
+    assert talk.said == ["the conversation is forgotten; variables and files stay"]

@@ -45,7 +45,7 @@ def test_the_demo_shows_plan_code_output_and_answer_and_leaves_its_files_in_plac
     last, hint = shown.splitlines()[-2:]
     assert re.fullmatch(
         rf"4 files in \./tw-demo \({chart}, anomalies\.csv, plant\.db, session\.ipynb\), "
-        r"\d+\.\d s, 0 tokens spent, \$0",
+        r"\d+\.\d s, recorded replies: no tokens spent",
         last,
     )
     assert "OPENAI_API_KEY=" in hint

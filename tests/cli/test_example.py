@@ -43,9 +43,7 @@ def test_an_example_is_made_from_a_sessions_folder_or_name_and_loads(example, se
 def test_what_is_no_session_and_who_said_nothing_is_told(example, session_folder):
     code, _, said = example("from", "session-none")
     assert code == 2
-    assert (
-        f"session-none: no session of this user's in {session_folder.parent}; the newest: {session_folder.name}" in said
-    )
+    assert f"you have no session session-none in {session_folder.parent}; the newest: {session_folder.name}" in said
 
     code, _, said = example("from", str(session_folder / "typo"))
     assert code == 2
@@ -72,7 +70,7 @@ def test_no_example_is_made_over_a_link_that_the_folder_brought(example, session
         (session_folder / "events.jsonl").symlink_to(private / "events.jsonl")
 
     for wanted, words in (
-        (session_folder.name, "no session of this user's in|is a link out of this folder"),
+        (session_folder.name, "you have no session|is a link out of this folder"),
         (f".tw/sessions/{session_folder.name}", "not opened: not a directory|no session|a link"),
     ):
         code, out, said = example("from", wanted)

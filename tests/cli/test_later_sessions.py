@@ -179,7 +179,6 @@ def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path)
         screen.wait_for("variables: df")
         screen.wait_for("\n>")
         screen.type("/clear\n")
-        screen.wait_for("0 questions")
         screen.wait_for("variables: df")
         screen.wait_for("the conversation is forgotten; variables and files stay")
         screen.wait_for("\n>")
@@ -190,7 +189,7 @@ def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path)
         screen.wait_for(f"resuming {asked}: 1 question")
         screen.wait_for("\n>")
         screen.type("/resume nonsense\n")
-        screen.wait_for("nonsense: no session of this user's")
+        screen.wait_for("you have no session nonsense")
         screen.wait_for("\n>")
         screen.type("/export x.py\n")
         screen.wait_for("written: ")
@@ -208,6 +207,7 @@ def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path)
         screen.type("\x04")
 
         assert process.wait(SECONDS) == 0
+    assert ": 0 questions" not in screen.text
     assert "df = pd.read_csv(SALES_CSV)" in (tmp_path / "x.py").read_text(encoding="utf-8")
 
 
@@ -481,7 +481,7 @@ def broken(folder, asked):
 
 
 WRONG = {
-    "unknown": (unknown, "no session of this user's"),
+    "unknown": (unknown, "you have no session"),
     "foreign": (foreign, "this user did not make this session in this folder"),
     "broken": (broken, "the journal is damaged: line 1"),
 }

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from tw_autogen.cli import main, search_path
 from tw_autogen.cli.search_path import leave_out_current_folder
 from tw_autogen.cli.user_path import UserPath
+from tw_autogen.model.settings import OPENAI_NAME
 
 
 @pytest.fixture
@@ -26,9 +27,25 @@ def test_help_names_the_options_and_the_commands(run):
     result = run("--help")
 
     assert result.exit_code == 0
-    assert "tw-autogen [OPTIONS] [FILES]..." in result.output.replace("main", "tw-autogen")
+    assert "tw-autogen [OPTIONS] [QUESTION] [FILES]..." in result.output.replace("main", "tw-autogen")
     for word in ("--prompt", "--base-url", "--timeout", "chat", "demo", "doctor"):
         assert word in result.output
+
+
+def test_help_says_what_a_question_does_and_where_defaults_come_from(run):
+    shown = " ".join(run("--help").output.split())
+
+    assert "With a question in quotes, or after -p, the program prints the answer" in shown
+    assert f"OPENAI_MODEL or your settings; else {OPENAI_NAME} on OpenAI, elsewhere the server's only model" in shown
+    assert "OPENAI_BASE_URL or your settings, else OpenAI" in shown
+    assert "With -p: " not in shown
+
+
+def test_a_run_without_a_model_has_no_options_of_models(run):
+    shown = run("rerun", "--help").output
+
+    assert [name for name in ("--model", "--api-key", "--base-url", "--roles", "--max-posts") if name in shown] == []
+    assert "--timeout" in shown
 
 
 @pytest.mark.parametrize("parts", ["{0}:", ":{0}", "{0}::/nowhere", ".:{0}", "./:{0}", "lib/..:{0}", "src:{0}"])
@@ -282,6 +299,7 @@ COMPLETING = """
 from click.shell_completion import BashComplete
 from tw_autogen.cli import main
 from tw_autogen.cli.user_path import UserPath
+from tw_autogen.model.settings import OPENAI_NAME
 from tw_autogen.kernel.first_server import _first
 found = BashComplete(main, {}, "tw-autogen", "_TW_AUTOGEN_COMPLETE").get_completions(["--quiet"], "--out")
 print(*(one.value for one in found), len(_first))
@@ -327,7 +345,9 @@ def test_without_a_model_three_remedies_are_named(run):
             ["-p", "q", "--set", "session.max_post=3"],
             "--set session.max_post: unknown setting 'session.max_post'; did you mean 'session.max_posts'?",
         ),
-        (["-p", "q", "--set", "session.max_posts=many"], "--set session.max_posts: session.max_posts: "),
+        (["-p", "q", "--set", "foo.bar=1"], "--set foo.bar: unknown setting 'foo.bar'; sections: code_interpreter, "),
+        (["-p", "q", "--set", "=5"], "unknown setting (no word); sections: code_interpreter, "),
+        (["-p", "q", "--set", "session.max_posts=many"], "--set session.max_posts: input should"),
         (
             ["-p", "q", "--set", "role.echo.colour=red", "--roles", "echo", "--base-url=http://[::1]:9", "--model=m"],
             "--set role.echo.colour: unknown setting 'role.echo.colour'",
@@ -344,7 +364,7 @@ def test_without_a_model_three_remedies_are_named(run):
         ([], "there is no question"),
         (["-p", ""], "there is no question"),
         (["-p", " \n", "-C", "."], "there is no question"),
-        (["-p", "q", "--set", "session.roles=['planner'"], "--set session.roles: session.roles: no list: ['planner'"),
+        (["-p", "q", "--set", "session.roles=['planner'"], "--set session.roles: no list: ['planner'"),
         (["-p", "q", "--set", "session.max_dollars=1", "--base-url=http://[::1]:9", "--model=m"], "model.prices: {m"),
     ],
 )  # fmt: skip
@@ -425,8 +445,8 @@ def test_a_question_that_is_the_name_of_a_project_here_opens_no_project(run, tmp
         (["sessions", "export"], "sessions export [OPTIONS] ID [FILE]"),
         (["sessions", "nosuch"], "sessions [OPTIONS] COMMAND"),
         (["rerun"], "rerun [OPTIONS] SESSION"),
-        (["chat", "--nosuch"], "chat [OPTIONS] [FILES]..."),
-        (["--nosuch"], "[OPTIONS] [FILES]... | COMMAND"),
+        (["chat", "--nosuch"], "chat [OPTIONS] [QUESTION] [FILES]..."),
+        (["--nosuch"], "[OPTIONS] [QUESTION] [FILES]... | COMMAND"),
     ],
 )
 def test_a_wrong_call_shows_the_usage_of_the_command_that_was_typed(run, args, shown):

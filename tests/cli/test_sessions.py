@@ -103,7 +103,7 @@ def test_an_export_replaces_a_file_only_by_force(session, workspace, tmp_path):
     forced = run("export", "aa11", "mine.md", "--force")
 
     assert (refused.exit_code, kept) == (2, "mine")
-    assert "mine.md is there already; take another name, or say --force" in refused.stderr
+    assert "mine.md is there already; choose another name, or add --force" in refused.stderr
     assert (forced.exit_code, forced.stdout) == (0, "mine.md\n")
     assert "How many rows?" in mine.read_text(encoding="utf-8")
 

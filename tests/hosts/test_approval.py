@@ -103,6 +103,8 @@ def test_a_command_of_a_role_is_asked_for_in_words_of_its_own():
         ),
         (Proposal("cell", "'x\n```\nLet it"), "\n````\n'x\n```\nLet it\n````\nLet this code run?"),
         (Proposal("tool", "server: crm"), "\n```\nserver: crm\n```\nCode wants to call this tool of an MCP server."),
+        (Proposal("rerun", "x = 1"), "with all that they do? [y/N] "),
+        (Proposal("write", "/data"), "what it makes for this request? [y/N/always, or say why not] "),
         (Proposal("packages", "a\u200bb"), "code wants to install a\\u200bb for this session. Allow it? (y/N)"),
     ],
 )

@@ -20,7 +20,8 @@ from tw_autogen.kernel.environment_variables import clean_environment
 from tw_autogen.kernel.first_server import begin_fork_server
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_start import start
-from tw_autogen.kernel.pool import KernelPool, begin_warm_pool
+from tw_autogen.kernel.pool import KernelPool, begin_warm_pool, kernel_key
+from tw_autogen.kernel.sandbox_levels import sandbox_plan
 from tw_autogen.kernel.zmtp import wait_for_messages
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux only")
@@ -482,3 +483,12 @@ def test_an_environment_that_another_thread_changes_is_read_all_the_same():
     kept = clean_environment(Changing(TWT_GONE="1", TWT_KEPT="2"), allowed=("TWT_*",))
 
     assert {name: value for name, value in kept.items() if name.startswith("TWT")} == {"TWT_KEPT": "2"}
+
+
+@pytest.mark.parametrize("name", list(KernelSettings().limits))
+def test_a_limit_is_in_the_plan_of_a_sandbox_and_tells_kernels_kept_ready_apart(name, tmp_path):
+    own, other = KernelSettings(), KernelSettings(**{name: 1000})
+    plan, others = (sandbox_plan("off", one, 0, stage=tmp_path, own=tmp_path)["limits"] for one in (own, other))
+
+    assert kernel_key(own) != kernel_key(other)
+    assert [limit for limit in plan if plan[limit] != others[limit]] == [name.replace("_mb", "_bytes")]

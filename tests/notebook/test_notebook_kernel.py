@@ -108,7 +108,7 @@ def test_a_question_is_answered_in_a_notebook(notebook):
     of_progress = [one for one in progress if one["transient"]["display_id"] == progress[0]["transient"]["display_id"]]
     assert "starting" in of_progress[0]["data"]["text/plain"]
     assert "Answered after" in of_progress[-1]["data"]["text/plain"]
-    assert notebook.questions == ["Let this code run? [y/N, or why not] "]
+    assert notebook.questions == ["Let this code run? [y/N, or say why not] "]
     assert any("Approved" in result["text/html"] for result in results(messages, "update_display_data"))
 
 

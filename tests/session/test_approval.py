@@ -342,3 +342,11 @@ def test_an_interrupt_ends_the_question_of_a_session_that_works_on_another_threa
     given = [line for line in session.journal.read_text(encoding="utf-8").splitlines() if '"ApprovalDecided"' in line]
     assert len(given) == 1
     assert "the question was given up" in given[0]
+
+
+@pytest.mark.parametrize("kind", ["packages", "cell", "plan", "command", "tool", "write", "rerun"])
+def test_a_hint_names_the_answers_that_are_read_so(kind):
+    proposal = Proposal(kind, "x")
+
+    assert ("/a" in proposal.hint) is read_decision("a", proposal).always
+    assert ("why not" in proposal.hint) is (read_decision("use y", proposal).reason == "use y")

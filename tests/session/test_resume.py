@@ -336,7 +336,7 @@ def empty(first):
 
 
 NOT_GONE_ON_WITH = {
-    "unknown": (lambda first: "session-ffff", r"session-ffff: no session of this user's in .*; the newest: session-"),
+    "unknown": (lambda first: "session-ffff", r"you have no session session-ffff in .*; the newest: session-"),
     "damaged": (damaged, r"events\.jsonl: the journal is damaged: line 3: .*Nothing was changed"),
     "moved": (moved, r"this user did not make this session in this folder"),
     "its journal": (

@@ -21,14 +21,8 @@ if sys.platform != "win32":
 
 _LOOK_SECONDS = 0.2
 _LANGUAGES = {"cell": "python", "command": "bash", "rerun": "python"}
-_HINT = "[y/N/e to edit, or say why not]"
+_EDIT_HINT = "[y/N/e to edit, or say why not]"
 _CELL_HINT = "[y/N/always/e to edit, or say why not]"
-_HINTS = {
-    "packages": "[y/N]",
-    "rerun": "[y/N]",
-    "tool": "[y/N/a for all calls of this tool in this session, or say why not]",
-    "write": "[y/N/always, or say why not]",
-}
 _SUFFIXES = {"cell": ".py", "plan": ".txt", "command": ".sh"}
 
 
@@ -105,7 +99,7 @@ class ApprovalPrompt:
         for finding in proposal.findings:
             self._console.print(Text(f"! {visible(finding)}", style="yellow"), soft_wrap=True)
         can_be_always = proposal.kind == "cell" and not proposal.findings
-        hint = _CELL_HINT if can_be_always else _HINTS.get(proposal.kind, _HINT)
+        hint = _CELL_HINT if can_be_always else _EDIT_HINT if proposal.editable else proposal.hint
         while True:
             question = f"{proposal.question} {hint} "
             forget_typed()

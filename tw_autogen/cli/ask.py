@@ -38,12 +38,16 @@ _SHOWN_CHARS = 80
 
 @with_options(ASK_OPTIONS)
 @click.command("chat")
-@click.argument("files", nargs=-1)
+@click.argument("files", nargs=-1, metavar="[QUESTION] [FILES]...")
 @click.pass_context
 def command(
     ctx: click.Context, /, files: tuple[str, ...], prompt: str | None, output_format: str, quiet: bool, **shared: Any
 ) -> None:
-    """Ask about FILES: one question with -p or in quotes, or as many as you like in a chat; '-' is standard input."""
+    """Answer one question, or open a chat.
+
+    With a QUESTION in quotes, or after -p, the answer is printed and the program ends. FILES are data for the question;
+    '-' is standard input.
+    """
     options = Options(**shared)
     prompt, files = _positional_question(prompt, files, options.project)
     if prompt is not None:

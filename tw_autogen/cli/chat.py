@@ -95,27 +95,30 @@ class Chat:
         self._copies: list[Path] = []
         self._commands: dict[str, tuple[str, Callable[[str], None]]] = {
             "/help": ("this list", self._help),
-            "/files": ("PATH...  send files along with the next question", self._bring),
-            "/output": ("[CELL]  all that a cell of the last answer has printed; the newest if none", self._output),
-            "/open": ("[NAME]  open a file of the last answer in its program; the newest if none", self._open_file),
-            "/defined": ("what you have defined in this session, and what of it is in force", self._definitions),
+            "/files": ("PATH...  attach files to the next question", self._bring),
+            "/output": ("[CELL]  all that a cell of the last answer has printed; default: the newest", self._output),
+            "/open": ("[NAME]  open a file of the last answer in its program; default: the newest", self._open_file),
+            "/defined": ("your definitions in this session, and which are in force", self._definitions),
             "/info": ("session, folder, roles, plugins, variables, tokens", self._info),
-            "/save": ("[ROLE] FILE  write this session as an example for ROLE's prompts; Planner if none", self._save),
+            "/save": ("[ROLE] FILE  write this session as an example for ROLE's prompts; default: Planner", self._save),
             "/learn": (
-                "[FOLDER]  have a lesson worded for later sessions, kept in FOLDER, else in recall.experience",
+                "[FOLDER]  let the model write a lesson for later sessions; default: in the folder recall.experience",
                 self._learn,
             ),
             "/export": (
-                "FILE  write this session as .ipynb, .py (a program), .md or .html",
+                "FILE [--force]  write this session as .ipynb, .py (a program), .md or .html; --force replaces FILE",
                 self._export,
             ),
-            "/resume": ("[ID]  resume another session; the list of them if none", self._resume),
-            "/fork": ("go on in a copy of this session; this one stays as it is", self._fork),
-            "/model": ("[NAME]  which model answers; with NAME that one does from now on", self._model),
+            "/resume": ("[ID]  resume another session; without ID: list them", self._resume),
+            "/fork": ("continue in a copy of this session; this one stays as it is", self._fork),
+            "/model": ("[NAME]  show the model; with NAME: change it", self._model),
             "/cost": ("tokens, money and seconds of this session", self._cost),
-            "/clear": ("forget what was said; variables and files stay", self._clear),
-            "/compact": ("have what was said before the last question summarized, for shorter prompts", self._compact),
-            "/reset": ("begin a new session: nothing said, no variables", self._reset),
+            "/clear": ("forget the conversation; variables and files stay", self._clear),
+            "/compact": (
+                "replace the conversation before the last question by a summary",
+                self._compact,
+            ),
+            "/reset": ("begin a new session, without conversation and variables", self._reset),
             "/interrupt": ("how to stop what is running", self._interrupt),
             "/exit": ("leave; so do Ctrl-D, and Ctrl-C twice", self._help),
         }
@@ -227,7 +230,7 @@ class Chat:
     def _ask(self, text: str) -> None:
         named, missing = named_files(text, self._options.project)
         for one in missing:
-            self._say(f"no file goes along: {one.problem_sentence}", style="yellow")
+            self._say(f"not attached: {one.problem_sentence}", style="yellow")
         files, self._files = [*self._files, *(path for path in named if path not in self._files)], []
         self._answer(lambda: self._session.ask(text, files), text, files)
 
@@ -263,7 +266,7 @@ class Chat:
         except SessionClosedError as error:
             self._say(f"{error}: /reset", style="red")
         except ConfigError as error:  # one of the files was refused: the next question goes without them
-            self._say(f"{error}{'; no file goes along with the next question' if files else ''}", style="red")
+            self._say(f"{error}{'; the next question has no attached files' if files else ''}", style="red")
         except (TwAutogenError, OSError) as error:
             self._files = files
             self._say(str(error), style="red")
@@ -305,7 +308,7 @@ class Chat:
         if show.opened is not None:
             self._say(f"code runs  {session.where}")
             self._say(f"roles      {', '.join(show.opened.roles)}")
-            self._say(f"plugins    {', '.join(show.opened.plugins) or 'none; --plugins brings some'}")
+            self._say(f"plugins    {', '.join(show.opened.plugins) or 'none; add with --plugins'}")
         for number, variable in enumerate(session.code_variables()):  # also of the session that this one resumes
             self._say(f"{'variables' if number == 0 else '':<10} {visible_line(str(variable))}")
         self._cost("")
@@ -314,7 +317,8 @@ class Chat:
         usage = self._session.usage
         spent = tokens(usage) if usage.calls else "none yet"
         self._say(f"tokens     {spent.removeprefix('tokens ')}")
-        self._say(f"cost       {money(usage.dollars)}{'; `model.prices` says prices' * (usage.dollars is None)}")
+        cost = "unknown; model.prices sets prices" if usage.dollars is None else money(usage.dollars)
+        self._say(f"cost       {cost}")
         if earlier := self._session.earlier:  # what of it is known, in and out together
             before = [one.spent for one in earlier.rounds]
             count, dollars = (sum(one.get(what, 0) for one in before) for what in ("tokens", "dollars"))
@@ -429,7 +433,7 @@ class Chat:
         return {"trust": self._options.trust, "limit_mb": self._session.grants.settings.disk_mb}
 
     def _compact(self, rest: str) -> None:
-        self._say("the model is asked for summaries; Ctrl-C stops it")
+        self._say("the model summarizes what is long enough; Ctrl-C stops it")
         found = compact_session(self._session)
         for one in found:
             if isinstance(one, HistoryCompacted):

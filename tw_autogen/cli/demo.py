@@ -45,7 +45,7 @@ _OWN = (
     show_default=True,
     help="Where chart, table and notebook go.",
 )
-@click.option("--no-color", is_flag=True, help="Plain text; NO_COLOR in the environment says the same.")
+@click.option("--no-color", is_flag=True, help="Plain text; same as NO_COLOR in the environment.")
 @click.pass_context
 def command(ctx: click.Context, folder: Path, no_color: bool) -> None:
     """Watch a whole task: find anomalies in a database, chart and report them.
@@ -71,7 +71,8 @@ def command(ctx: click.Context, folder: Path, no_color: bool) -> None:
     names = ", ".join(path.name for path in made)
     shown = folder if folder.is_absolute() else f"./{folder}"
     seconds = time.monotonic() - started
-    console.print(f"{len(made)} files in {shown} ({names}), {seconds:.1f} s, 0 tokens spent, $0", soft_wrap=True)
+    spent = f"{seconds:.1f} s, recorded replies: no tokens spent"
+    console.print(f"{len(made)} files in {shown} ({names}), {spent}", soft_wrap=True)
     console.print(_OWN, soft_wrap=True)
     for problem in outcome.problems:
         console.print(Text(f"{marks(console).failed} {problem}", style="red"), soft_wrap=True)

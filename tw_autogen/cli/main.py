@@ -35,7 +35,7 @@ _ONCE = "tw_autogen.cli.one_shot"
 _EARLY = "tw_autogen.cli.early_kernel"
 _TYPED = "tw_autogen.typed"
 _COMMANDS = {
-    _CHAT: ("tw_autogen.cli.ask", "Ask one question after the other; what you get without a command."),
+    _CHAT: ("tw_autogen.cli.ask", "Answer one question, or open a chat; the default."),
     "index": ("tw_autogen.cli.index", "Make an index of a folder of texts, for the role document_retriever."),
     "demo": ("tw_autogen.cli.demo", "Watch one whole task: no key, no network, real code."),
     "example": ("tw_autogen.cli.example", "Make an example for later prompts out of a session."),
@@ -201,13 +201,14 @@ def _show_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> 
 @click.command(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    options_metavar="[OPTIONS] [FILES]...",
+    options_metavar="[OPTIONS] [QUESTION] [FILES]...",
     subcommand_metavar="| COMMAND [ARGS]...",
 )
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show it.")
 def main() -> None:
     """Ask questions about your data: they are planned, turned into code, checked, run and answered.
 
-    Without -p you chat; with it you get the answer to one question, alone on standard output. Code runs in a
-    sandbox: it reads the current folder (or that of -C), unless it is your home, and writes in the session's own.
+    With a question in quotes, or after -p, the program prints the answer to standard output and ends; without one it
+    opens a chat, or reads the question from a pipe. Code runs in a sandbox: it reads the current folder (or that of
+    -C), unless it is your home, and writes in the session's own.
     """

@@ -14,9 +14,21 @@ from tw_autogen.cli.user_path import UserPath
 from tw_autogen.setting_values import Setting
 
 MODEL_OPTIONS: tuple[click.Option, ...] = (
-    click.Option(["--base-url"], metavar="URL", help="An OpenAI-compatible server, such as http://localhost:11434/v1."),
-    click.Option(["--model"], metavar="NAME", help="The model; default: the only one that the server has."),
-    click.Option(["--api-key"], metavar="KEY", help="Default: OPENAI_API_KEY; none is needed for a local server."),
+    click.Option(
+        ["--base-url"],
+        metavar="URL",
+        help="An OpenAI-compatible server, such as http://localhost:11434/v1. Default: OPENAI_BASE_URL or your "
+        "settings, else OpenAI.",
+    ),
+    click.Option(
+        ["--model"],
+        metavar="NAME",
+        help="Model name. Default: OPENAI_MODEL or your settings; else gpt-5.4-mini on OpenAI, elsewhere the "
+        "server's only model.",
+    ),
+    click.Option(
+        ["--api-key"], metavar="KEY", help="Default: OPENAI_API_KEY or your settings; a local server needs none."
+    ),
     click.Option(
         ["-C", "--project"],
         type=UserPath(exists=True, file_okay=False, path_type=Path),
@@ -32,9 +44,9 @@ MODEL_OPTIONS: tuple[click.Option, ...] = (
     click.Option(
         ["--trust"],
         is_flag=True,
-        help="Let the settings of the folder (here, or -C) have all they want, this time; see docs/trust.md.",
+        help="Trust the settings of the folder (here, or -C) for this call; see docs/trust.md.",
     ),
-    click.Option(["--no-color"], is_flag=True, help="Plain text; NO_COLOR in the environment says the same."),
+    click.Option(["--no-color"], is_flag=True, help="Plain text; same as NO_COLOR in the environment."),
 )
 
 SESSION_OPTIONS: tuple[click.Option, ...] = (
@@ -52,12 +64,16 @@ SESSION_OPTIONS: tuple[click.Option, ...] = (
                  help="Longest time a request may take; then the program ends with 124."),
 )  # fmt: skip
 
+_OF_A_MODEL = ("base_url", "model", "api_key", "roles", "max_posts")
+RERUN_OPTIONS = tuple(option for option in SESSION_OPTIONS if option.name not in _OF_A_MODEL)
+"""Without those that matter only to a model's replies."""
+
 RESUME_OPTIONS: tuple[click.Option, ...] = (
     click.Option(["-c", "--continue", "continues"], is_flag=True,
-                 help="Go on with the last session here: what was said, files, variables."),
-    click.Option(["--resume"], metavar="ID", help="Go on with this session; `tw-autogen sessions list` names them."),
+                 help="Continue the last session here: conversation, files, variables."),
+    click.Option(["--resume"], metavar="ID", help="Continue this session; `tw-autogen sessions list` lists them."),
     click.Option(["--rerun"], is_flag=True,
-                 help="With -c or --resume: run cells again, unasked, whose variables were not saved."),
+                 help="With -c or --resume: run the cells whose variables were not saved again, without asking."),
 )  # fmt: skip
 
 ATTACH_OPTIONS: tuple[click.Option, ...] = (
@@ -71,8 +87,10 @@ ATTACH_OPTIONS: tuple[click.Option, ...] = (
 ASK_OPTIONS: tuple[click.Option, ...] = (
     click.Option(["-p", "--prompt"], metavar="TEXT", help="Answer this one question and end; '-' reads it from stdin."),
     click.Option(["--output-format"], type=click.Choice(["text", "json", "stream-json"]), default="text",
-                 show_default=True, help="With -p: the answer alone, one JSON object, or a line of JSON per event."),
-    click.Option(["--quiet"], is_flag=True, help="With -p: nothing but the answer, and errors."),
+                 show_default=True,
+                 help="With one question: the answer alone, one JSON object, or a line of JSON per event."),
+    click.Option(["--quiet"], is_flag=True,
+                 help="With one question: only the answer, errors, and warnings about settings files and hooks."),
     click.Option(["--out"], type=UserPath(file_okay=False, path_type=Path), metavar="DIR",
                  help="Save all files of an answer there; default: those that the question names, in this folder."),
     *RESUME_OPTIONS,

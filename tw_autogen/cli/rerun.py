@@ -16,7 +16,7 @@ import click
 
 from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.file_arguments import find_file
-from tw_autogen.cli.options import SESSION_OPTIONS, Options, with_options
+from tw_autogen.cli.options import RERUN_OPTIONS, Options, with_options
 from tw_autogen.cli.session_opening import copy_files_of_answers, project_of, readable_folders
 from tw_autogen.cli.terminal import clean
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
@@ -55,7 +55,7 @@ class _NoModel(BaseChatModel):
         raise ModelError("a session is run again without a model")
 
 
-@with_options(SESSION_OPTIONS)
+@with_options(RERUN_OPTIONS)
 @click.command("rerun")
 @click.argument("session_id", metavar="SESSION")
 @click.option("--file", "files", multiple=True, metavar="[OLD=]NEW", help="In place of the first file, or of OLD.")

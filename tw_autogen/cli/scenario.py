@@ -97,7 +97,7 @@ def run(
     seconds: float,
     **shared: Any,
 ) -> None:
-    """Run the scenarios NAMES, or all, and say what is not as expected.
+    """Run the named scenarios, or all, and list what is not as expected.
 
     Everything but the model is real in a replay too: kernel, data, plugins, files.
     """
@@ -166,7 +166,7 @@ def run(
 def record(
     ctx: click.Context, /, names: tuple[str, ...], resume: bool, workspace: Path | None, seconds: float, **shared: Any
 ) -> None:
-    """Run the scenarios NAMES live, and keep the replies in their folders.
+    """Run the named scenarios live, and keep the replies in their folders.
 
     Replies that did not lead to what is expected are kept apart, and an earlier recording stays.
     """
@@ -198,7 +198,7 @@ def record(
 @click.option("--json", "as_json", is_flag=True, help="With --prompts: one JSON object, with the hash of each prompt.")
 @click.option("--trust", is_flag=True, help="With --prompts: let each scenario set all that it wants.")
 def show(names: tuple[str, ...], prompts: bool, as_json: bool, trust: bool) -> None:
-    """Print what the scenarios NAMES, or all, ask and expect; or what the model gets to read."""
+    """Print what the named scenarios, or all, ask and expect; or what the model gets to read."""
     if as_json and not prompts:
         raise click.UsageError("--json goes with --prompts")
     scenarios, console, plain = find_named(names, trust=trust or not prompts), stdout_console(), {}

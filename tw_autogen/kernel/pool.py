@@ -175,8 +175,7 @@ def _warm_pool(settings: KernelSettings, begun: StartingServer) -> WarmPool:
 
 def kernel_key(settings: KernelSettings) -> tuple[object, bool, bool, tuple[int, ...]]:
     """Return all that a kernel kept ready is made with and can't be told later; first the key of its server."""
-    limits = (settings.memory_mb, settings.file_mb, settings.disk_mb, settings.processes, settings.open_files)
-    return server_key(settings), settings.allow_network, settings.allow_symlinks, limits
+    return server_key(settings), settings.allow_network, settings.allow_symlinks, tuple(settings.limits.values())
 
 
 class KernelPool(Closing):

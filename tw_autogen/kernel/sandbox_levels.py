@@ -187,7 +187,10 @@ def sandbox_plan(level: str, settings: KernelSettings, uid: int, *, stage: Path,
         stage: An empty folder, where a root for the kernel is mounted; code can't write to it.
         own: The folder of the kernel's process, which its code may write to.
     """
-    mega = 1 << 20
+    limits = {
+        name.replace("_mb", "_bytes"): most << 20 if name.endswith("_mb") else most
+        for name, most in settings.limits.items()
+    }
     return {
         "level": level,
         "stage": str(stage),
@@ -196,13 +199,7 @@ def sandbox_plan(level: str, settings: KernelSettings, uid: int, *, stage: Path,
         "network": settings.allow_network,
         "links": settings.allow_symlinks,
         "uid": uid,
-        "limits": {
-            "memory_bytes": settings.memory_mb * mega,
-            "file_bytes": settings.file_mb * mega,
-            "disk_bytes": settings.disk_mb * mega,
-            "processes": settings.processes,
-            "open_files": settings.open_files,
-        },
+        "limits": limits,
     }
 
 
@@ -224,10 +221,7 @@ def hint_options(level: str, settings: KernelSettings, assignment: Mapping[str, 
         "links": settings.allow_symlinks,
         "kept": assignment.get("kept", []),
         "system": _SYSTEM,
-        "memory_mb": settings.memory_mb,
-        "file_mb": settings.file_mb,
-        "processes": settings.processes,
-        "open_files": settings.open_files,
+        **settings.limits,
     }
 
 

@@ -14,6 +14,8 @@ from tw_autogen.settings_trust import LIMIT, LOWER, OFF
 
 _MIN = {"memory_mb": 64, "processes": 8, "open_files": 64}
 """What a kernel that does nothing comes close to."""
+_LIMITS = ("memory_mb", "file_mb", "disk_mb", "processes", "open_files")
+"""What the sandbox enforces; a new one is enforced in `kernel/launcher` too."""
 _hints = functools.cache(get_type_hints)
 
 
@@ -42,38 +44,39 @@ class KernelSettings:
             together, which is looked at many times a second: with files in memory, shared memory, page tables and data
             in sockets. The tables of one message from the kernel may take half of it in the host. 0: no limit.
         file_mb: How large one file may get; 0: no limit.
-        disk_mb: How large the session's folder may get, with the kernel's own one, files that were removed while they
-            are open, and 4 kB at least for each file and folder; looked at as often, so that what is written between
-            two looks comes on top; also how much is copied out of it for one answer; 0: no limit.
+        disk_mb: How large the session's folder and the kernel's own may get together, with removed files that are still
+            open, and at least 4 kB for each file and folder. Measured many times a second; writes between two
+            measurements can exceed the limit. Also how much is copied out of the folder for one answer. 0: no limit.
         processes: How many processes and threads a kernel may have; 0: no limit.
         open_files: How many files one process may have open.
-        fork: Start kernels from a process that has imported already what they need (Linux). Otherwise each is started
-            for itself; those that are kept ready have imported it too.
-        preload: The modules that it imports, as soon as no kernel is asked for; one that is forked before that lacks
-            them. What is not installed is left out.
-        warm: How many kernels are kept ready for sessions to come; 0: none.
-        warm_seconds: How long that process, and kernels kept ready, stay when no session needs one.
+        fork: Fork kernels from a fork server, a process that has imported `kernel.preload` already (Linux). Otherwise
+            each kernel is started as a new process; warm kernels have imported the modules too.
+        preload: Modules that the fork server imports as soon as it is idle. A kernel forked earlier imports them
+            itself. Missing modules are skipped.
+        warm: How many warm kernels are kept ready for later sessions; 0: none.
+        warm_seconds: How long the fork server and warm kernels stay alive without a session.
         start_seconds: How long a process may take until it is ready.
         load_seconds: How long a plugin may take to load, a variable to cross, and files to a gateway's kernel and back
             from it.
         grace_seconds: How long an interrupted cell may take to end before its process is killed.
-        end_unresponsive: Kill it after that time also where a user has interrupted it; otherwise it goes on until its
-            time limit or `Session.interrupt(kill=True)`.
+        end_unresponsive: After `kernel.grace_seconds`, kill a kernel that ignored an interrupt by the user. False: let
+            it run until its time limit or `Session.interrupt(kill=True)`.
         turn_seconds: How long a thread waits for its turn while another one uses the kernel.
         output_chars: How much of what a cell prints is kept, for each of stdout and stderr; head and tail stay.
         result_chars: How much of the last expression's text is kept.
         host_threads: How many submitted host calls run at once; the others wait their turn.
         max_artifacts: How many files one cell may make by displaying or through plugins.
-        max_artifact_mb: How large one of them may be.
+        max_artifact_mb: How large one file may be that a cell makes by displaying or through plugins.
         rollback_on_error: Undo a cell that fails or is stopped: variables are as they were before it.
             `docs/kernels.md` says what that costs and what it can't undo.
-        rollback_mb: How much is copied before a cell for that; tables are not where pandas copies on write.
-        rollback_seconds: How long that copying may take.
+        rollback_mb: How much may be copied before a cell for `kernel.rollback_on_error`; tables are not copied where
+            pandas copies on write.
+        rollback_seconds: How long copying for `kernel.rollback_on_error` may take.
         checkpoint_seconds: How often at most, after a cell, a child of the kernel writes a copy of the variables into
             the folder, so that they come back when the kernel dies, or in a later `LocalKernel(folder,
             resume=True)`; 0: never. Of local kernels only. Where it is not set, sessions of the command line and of
             `open_session` have it done every 30 seconds, and when they are closed.
-        checkpoint_mb: How large that copy may get; the largest variables are left out.
+        checkpoint_mb: How large the copy of `kernel.checkpoint_seconds` may get; the largest variables are left out.
     """
 
     python: str = sys.executable
@@ -130,13 +133,18 @@ class KernelSettings:
         if os.sep in self.python:
             object.__setattr__(self, "python", os.path.abspath(os.path.expanduser(self.python)))
 
+    @property
+    def limits(self) -> dict[str, int]:
+        """Return the limits that the sandbox of a kernel enforces, by the names of their settings; 0: no limit."""
+        return {name: getattr(self, name) for name in _LIMITS}
+
     def check_limits(self) -> None:
         """Refuse limits that are too low for any kernel.
 
         Raises:
             ConfigError: names the setting, and the least value.
         """
-        limits = {name: getattr(self, name) for name in _MIN}
+        limits = {name: most for name, most in self.limits.items() if name in _MIN}
         low = next((one for one, most in limits.items() if most < _MIN[one] and (most or one == "open_files")), "")
         if low:  # 0 is no limit
             raise ConfigError(f"kernel.{low}: {limits[low]} is less than a kernel needs itself; allow {_MIN[low]}")

@@ -9,12 +9,6 @@ from tw_autogen.approval import Decision, Proposal, read_decision
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import NO_FORMULAS, visible
 
-_HINTS = {
-    "packages": "[y/N]",
-    "tool": "[y/N/a for all calls of this tool in this session, or why not]",
-    "write": "[y/N/always, or why not]",
-}
-_HINT = "[y/N, or why not]"
 _SETTINGS = {"cell": "code_interpreter.approval", "plan": "planner.approval"}
 _PRE = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;margin:0.3em 0"
 _FRAME = "border-left:3px solid #d97706;padding:0.2em 0.8em;margin:0.3em 0"
@@ -41,7 +35,7 @@ def approve_in_notebook(proposal: Proposal) -> Decision:
     handle: Any = DisplayHandle()  # type: ignore[no-untyped-call]
     handle.display(_page(proposal), raw=True)
     try:
-        said = input(f"{proposal.question} {_HINTS.get(proposal.kind, _HINT)} ")
+        said = input(f"{proposal.question} {proposal.hint} ")
     except (EOFError, RuntimeError):  # StdinNotImplementedError is a RuntimeError
         handle.update(_page(proposal, "Not decided"), raw=True)
         if proposal.kind in _SETTINGS:

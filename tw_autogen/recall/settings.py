@@ -14,9 +14,9 @@ class RecallSettings:
     Args:
         planner_examples: Folder of examples for the Planner, in TaskWeaver's format, relative to the project's file in
             which it is set, else to the current folder; empty: none.
-        code_examples: The same for the CodeInterpreter.
+        code_examples: Folder of examples for the CodeInterpreter, as `recall.planner_examples`; empty: none.
         use_planner_examples: False: no example for the Planner, also where a project has some.
-        use_code_examples: The same for the CodeInterpreter.
+        use_code_examples: False: no example for the CodeInterpreter, also where a project has some.
         example_tokens: How much of a role's prompt its examples may take; where not all fit, those most like the
             session's first request are taken. A token is reckoned as four characters.
         experience: Folder of lessons that were saved from earlier work, or written by hand; empty: none are recalled.

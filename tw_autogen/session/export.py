@@ -64,7 +64,7 @@ def export_session(folder: Path, path: Path, *, replace: bool = False) -> Path:
         raise ConfigError(f"{path}: a session is written as {', '.join(f'.{one}' for one in FORMATS)}")
     refuse_private(path.parent)
     if not replace and os.path.lexists(path):
-        raise ConfigError(f"{path} is there already; take another name, or say --force to replace it")
+        raise ConfigError(f"{path} is there already; choose another name, or add --force to replace it")
     events = read_events(folder)
     try:
         if ending == "ipynb":

@@ -31,8 +31,10 @@ class SessionSettings:
             nothing, nor does one whose server reports no tokens. Calls side by side go as for `max_tokens`.
         max_session_calls: How many calls of models all rounds of a session may make together, those of agents that its
             rounds ask included; 0: no limit. Rounds of the session that it continues count too.
-        max_session_tokens: The same for tokens.
-        max_session_dollars: The same for money; prices as for `max_dollars`.
+        max_session_tokens: Most tokens of all rounds of a session together, rounds of the session that it continues
+            included; 0: no limit.
+        max_session_dollars: Most money that all rounds of a session may cost together, rounds of the session that it
+            continues included; 0: no limit. Prices as for `session.max_dollars`.
         round_seconds: How long a round may take, wall clock.
         most_open: How many sessions an agent that has one for each of its partners keeps open; the one unused for
             longest is closed for a new one.

@@ -140,9 +140,7 @@ def session_folder(wanted: Path | str | None, workspace: Path) -> Path:
     if matching:
         raise ConfigError(f"{wanted}: {len(matching)} sessions begin so: {', '.join(matching[:_MAX_NAMED])}")
     known = f"; the newest: {', '.join(names[:_MAX_NAMED])}" if names else ""
-    raise ConfigError(
-        f"{wanted}: no session of this user's in {workspace}{known}. `tw-autogen sessions list` lists them"
-    )
+    raise ConfigError(f"you have no session {wanted} in {workspace}{known}. `tw-autogen sessions list` lists them")
 
 
 def _folder_at(named: Path) -> Path:
@@ -199,7 +197,7 @@ def _last_session(workspace: Path) -> Path:
                 return _real_folder(opened, last.id)
     except OSError:
         pass
-    raise ConfigError(f"no session of this user's to resume in {workspace}")
+    raise ConfigError(f"you have no session to resume in {workspace}")
 
 
 def _real_folder(opened: SafeFolder, name: str) -> Path:

@@ -17,8 +17,7 @@ from tw_autogen.hosts.worker_threads import LOOP
 
 _HostsAgent: Any = import_autogen().ConversableAgent
 _GLANCE_SECONDS = 0.05
-_CHANGE_HINT = "y, n, the changed one between ``` lines, or why not"
-_TOOL_HINT = "y, n, a for all calls of this tool in this session, or why not"
+_CHANGE_HINT = "(y, n, the changed one between ``` lines, or why not)"
 _FENCES = re.compile(r"^ *(`{3,})", re.MULTILINE)
 
 
@@ -40,8 +39,8 @@ def approval_by(agents: Iterable[Any]) -> Approve | None:
         else:
             findings = "".join(f"! {visible(finding)}\n" for finding in proposal.findings)
             fence = _fence(proposal.shown)
-            hint = _CHANGE_HINT if proposal.editable else _TOOL_HINT
-            words = f"\n{fence}\n{proposal.shown}\n{fence}\n{findings}{proposal.question} ({hint}) "
+            hint = _CHANGE_HINT if proposal.editable else proposal.hint
+            words = f"\n{fence}\n{proposal.shown}\n{fence}\n{findings}{proposal.question} {hint} "
         return read_decision(_human_input(asked, f"{asked.name}: {words}"), proposal)
 
     return approve
