@@ -315,7 +315,7 @@ class AgentServer:
 
 @contextlib.contextmanager
 def _input_that_ends() -> Iterator[Callable[[], None]]:
-    """Put a pipe before standard input; yield what ends it for its reader, who may wait for the client at the time."""
+    """Read standard input through a pipe; yield what ends it for its reader, also while the client keeps it open."""
     client = os.dup(sys.stdin.fileno())
     read, write = os.pipe()
     os.dup2(read, sys.stdin.fileno())
