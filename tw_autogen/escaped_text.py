@@ -17,6 +17,7 @@ _IGNORABLE = (
 _BLANK = (0x1107F, 0x13441, 0x13442, 0x16FE4, 0x1D159, 0x2800, 0x2D7F, 0xFFFC)
 """Others without ink: joiners, fillers and blanks by their names, the null notehead, the object replacement."""
 _HIDDEN = frozenset(_BLANK).union(*(range(first, last + 1) for first, last in _IGNORABLE))
+_SEARCHED_CHARS = 20_000
 _KEPT = "\n\t \u3000"
 """Shown as they are; the ideographic space is as wide as a character and can't be overlooked."""
 _BLANKS = re.compile(r" {3,}|\u3000+")
@@ -219,6 +220,14 @@ def without_middle(text: str, limit_chars: int, *, tail_percent: int = 30) -> st
     tail = limit_chars * tail_percent // 100
     mark = f"… {len(text) - limit_chars} characters left out …"
     return "\n".join(filter(None, (text[: limit_chars - tail], mark, text[len(text) - tail :])))
+
+
+def ends_of(text: str) -> str:
+    """Return the part of a request in which words that say how to answer are looked for: its beginning and its end.
+
+    A search through pasted data of any length would hold up all other threads.
+    """
+    return without_middle(text, _SEARCHED_CHARS, tail_percent=50)
 
 
 def first_of(parts: Sequence[str], limit_chars: int) -> list[str]:

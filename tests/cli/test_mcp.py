@@ -6,6 +6,7 @@ import signal
 import subprocess
 import threading
 import time
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,11 @@ def test_a_client_asks_runs_code_lists_variables_and_fetches_files(talk, tmp_pat
     replies = [plans("add up", then="User"), codes(code), plans("draw", then="User"), codes(CHART)]
 
     async def conversation(client, call):
-        assert sorted(tool.name for tool in (await client.list_tools()).tools) == [
+        tools = (await client.list_tools()).tools
+        assert {tool.name for tool in tools if tool.annotations.read_only_hint} == {"variables", "artifact"}
+        assert not [tool.name for tool in tools if "title" in tool.input_schema]
+        assert client.server_info.version == metadata.version("tw-autogen")
+        assert sorted(tool.name for tool in tools) == [
             *("artifact", "ask", "run_code", "variables"),
         ]
         assert text(await call("variables")) == "There are none yet."
@@ -228,6 +233,7 @@ def test_a_client_that_cancels_stops_the_work_and_the_kernel_remembers(talk):
         await call("run_code", code="x = 1")
         with anyio.move_on_after(2):
             await call("run_code", code="import time\nx = 2\ntime.sleep(1000)")
+        assert text(await call("variables")) == "x: int, 2"
         assert text(await call("run_code", code="print('x is', x)")) == "x is 2"
 
     said, _ = talk([], conversation)
@@ -255,25 +261,69 @@ def gone(look, seconds=30):
     return look()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_server_that_is_killed_leaves_no_kernel(number, command, environ, tmp_path):
+BEGIN = b"""{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",\
+"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+"""
+CALL = b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_code","arguments":{"code":"%s"}}}\n'
+SLEEP = rb"import time\nopen('begun', 'w').close()\nfor i in range(600): time.sleep(0.1)"
+
+
+@pytest.fixture
+def served(command, environ, tmp_path):
+    """A server that has answered a call, as a process whose client is the test."""
     workspace = str(tmp_path / "ws")
-    with replay_server([]) as served:
-        args = [*command, "mcp", "--base-url", served.base_url, "--workspace", workspace]
-        server = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path, env=environ)
-        begin = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
-        begin += b'"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'
-        begin += b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
-        call = b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_code","arguments":{"code":"1"}}}\n'
-        server.stdin.write(begin + call)
-        server.stdin.flush()
-        assert b'"id":1' in server.stdout.readline()
-        assert b'"id":2' in server.stdout.readline()
-        assert kernels(workspace) != []
-        server.send_signal(number)
-        server.communicate()
+    with replay_server([]) as model:
+        args = [*command, "mcp", "--base-url", model.base_url, "--workspace", workspace]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        server = subprocess.Popen(args, **pipes, cwd=tmp_path, env=environ)
+        try:
+            server.stdin.write(BEGIN + CALL % b"1")
+            server.stdin.flush()
+            assert b'"id":1' in server.stdout.readline()
+            assert b'"id":2' in server.stdout.readline()
+            assert kernels(workspace) != []
+            yield server
+        finally:
+            server.kill()
+            server.wait()
+            for pipe in (server.stdin, server.stdout, server.stderr):
+                pipe.close()
 
     assert gone(lambda: kernels(workspace) == [])
+
+
+def begin_to_sleep(server, tmp_path):
+    server.stdin.write(CALL.replace(b'"id":2', b'"id":3') % SLEEP)
+    server.stdin.flush()
+    assert gone(lambda: any(tmp_path.glob("ws/**/begun")))
+
+
+def test_a_server_that_is_killed_leaves_no_kernel(served):
+    served.send_signal(signal.SIGKILL)
+    served.wait()
+
+
+@pytest.mark.parametrize("busy", [False, True])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_server_also_while_its_client_keeps_its_input_open(number, code, busy, served, tmp_path):
+    if busy:
+        begin_to_sleep(served, tmp_path)
+
+    served.send_signal(number)
+
+    assert served.wait(20) == code
+    assert b"Traceback" not in served.stderr.read()
+
+
+def test_a_client_that_dies_in_the_middle_of_a_call_leaves_no_traceback(served, tmp_path):
+    begin_to_sleep(served, tmp_path)
+
+    served.stdout.close()
+    served.stdin.close()
+
+    assert served.wait(20) == 0
+    assert b"Traceback" not in served.stderr.read()
 
 
 def test_a_wrong_setting_ends_the_program_before_anything_is_served(command, environ, tmp_path):

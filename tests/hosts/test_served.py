@@ -2,14 +2,16 @@
 
 import asyncio
 import importlib
+import json
+import os
 import sys
 import threading
 import uuid
 
 import pytest
 
-from tw_autogen import Post, Role
-from tw_autogen.errors import ConfigError
+from tw_autogen import Post, Role, open_session
+from tw_autogen.errors import ConfigError, RoundError
 from tw_autogen.testing import ScriptedModel, plans
 
 pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
@@ -30,11 +32,12 @@ class Counts(Role):
         pass
 
 
-async def say(stream, thread, text, *before):
+async def say(stream, thread, text, *before, **brings):
     """Say something in a thread of an AG-UI stream, after other messages; return the events."""
     core = importlib.import_module("ag_ui.core")
     asked = core.RunAgentInput(
-        thread_id=thread, run_id=uuid.uuid4().hex, state={}, tools=[], context=[], forwarded_props={},
+        thread_id=thread, run_id=uuid.uuid4().hex, tools=[], forwarded_props={},
+        **{"state": {}, "context": [], **brings},
         messages=[*before, core.UserMessage(id=uuid.uuid4().hex, role="user", content=text)],
     )  # fmt: skip
     return "".join([event async for event in stream.dispatch(asked)])
@@ -292,3 +295,132 @@ def test_what_other_agents_of_an_ag_ui_client_have_shown_is_no_request(tmp_path)
         said = asyncio.run(say(conversable.ag_ui_stream(agent), "ann", "look", *shown))
 
     assert "[look] look" in said
+
+
+@pytest.mark.parametrize("days", [0, 1])
+@pytest.mark.parametrize("serve", ["a2a_server", "ag_ui_stream"])
+def test_a_service_removes_sessions_that_are_older_than_the_settings_say(tmp_path, serve, days):
+    pytest.importorskip("autogen.a2a", reason="needs autogen[a2a]", exc_type=ImportError)
+    pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
+    workspace = tmp_path / "sessions"
+    with open_session(ScriptedModel([plans("Fine.", to="User")]), roles="planner", folder=workspace) as past:
+        past.ask("hello")
+    for path in [past.folder.parent, *past.folder.parent.iterdir()]:
+        os.utime(path, (1, 1))
+
+    with serving(workspace, Counts, **{"session.keep_days": days}) as agent:
+        getattr(conversable, serve)(agent)
+
+    assert past.folder.parent.exists() == (days == 0)
+
+
+class Fails(Counts):
+    """Can't answer."""
+
+    def reply(self, memory, **kwargs):
+        raise RoundError("no model answers", round=memory.rounds[-1])
+
+
+def serving(tmp_path, role, **settings):
+    """Return an agent whose sessions have one role."""
+    return conversable.TaskWeaverAgent(
+        model=ScriptedModel([]), llm_config=False, roles=[role], workspace=tmp_path, settings=settings
+    )
+
+
+def a2a(agent):
+    """Return what sends a message to an agent over A2A, and returns what comes back."""
+    pytest.importorskip("autogen.a2a", reason="needs autogen[a2a]", exc_type=ImportError)
+    client = pytest.importorskip("starlette.testclient", reason="needs autogen[a2a]").TestClient
+    server = client(conversable.a2a_server(agent, url="http://localhost:8000").build())
+
+    def send(*parts):
+        message = {"role": "ROLE_USER", "messageId": uuid.uuid4().hex, "contextId": "ann", "parts": parts}
+        request = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+        return server.post("/", json=request, headers={"A2A-Version": "1.0"}).json()
+
+    return send
+
+
+@pytest.mark.parametrize(
+    ("parts", "code", "words"),
+    [
+        ([{"text": "look"}, {"raw": "YQ==", "filename": "a.csv"}], -32005, "only text and data"),
+        ([{"text": "look"}, {"url": "https://a.example/a.csv"}], -32005, "only text and data"),
+        ([{"text": "z" * 1_000_001}], -32602, "the request has 1,000,001 characters"),
+        ([{"text": "  "}], -32602, "no words"),
+    ],
+)
+def test_what_an_a2a_message_brings_and_nobody_reads_is_the_clients_error(tmp_path, parts, code, words):
+    with serving(tmp_path, Recalls) as agent:
+        error = a2a(agent)(*parts)["error"]
+
+    assert (error["code"], words in error["message"]) == (code, True)
+
+
+@pytest.mark.parametrize("data", [{"rows": [{"a": 1}]}, {"content": "x", "rows": "ROW-77"}, [1.5, "é"], "ROW"])
+def test_data_of_an_a2a_message_is_in_the_request(tmp_path, data):
+    with serving(tmp_path, Recalls) as agent:
+        said = a2a(agent)({"text": "look at"}, {"data": data})["result"]["task"]["artifacts"][0]["parts"][0]["text"]
+
+    assert json.loads(said.partition("] look at\n\n")[2]) == data
+
+
+def test_a_request_that_failed_is_a_failed_task_over_a2a(tmp_path):
+    with serving(tmp_path, Fails) as agent:
+        status = a2a(agent)({"text": "look"})["result"]["task"]["status"]
+
+    assert status["state"] == "TASK_STATE_FAILED"
+    assert "no model answers" in status["message"]["parts"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("role", "text", "words"), [(Fails, "look", "no model answers"), (Recalls, "z" * 1_000_001, "1,000,001 characters")]
+)
+def test_a_run_that_failed_ends_with_an_error_over_ag_ui(tmp_path, role, text, words):
+    pytest.importorskip("autogen.ag_ui", reason="needs autogen[ag-ui]", exc_type=ImportError)
+    with serving(tmp_path, role) as agent:
+        said = asyncio.run(say(conversable.ag_ui_stream(agent), "ann", text))
+
+    assert ["RUN_ERROR" in said, "RUN_FINISHED" in said, words in said] == [True, False, True]
+
+
+def test_context_and_state_of_an_ag_ui_client_are_in_the_request_and_not_in_what_was_said(tmp_path):
+    core = pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
+    with serving(tmp_path, Recalls) as agent:
+        stream = conversable.ag_ui_stream(agent)
+        brings = {"context": [core.Context(description="region", value="EMEA-42")], "state": {"sel": "ROW-77"}}
+        said = asyncio.run(say(stream, "ann", "look", **brings))
+        later = asyncio.run(say(stream, "ann", "again"))
+
+    assert "region: EMEA-42" in said
+    assert "ROW-77" in said
+    assert later.count("EMEA-42") == 1  # in the first round, as it was asked
+
+
+def test_no_more_requests_of_services_are_under_way_than_sessions_may_be_open(tmp_path):
+    pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
+    at_work, most, guard = 0, 0, threading.Lock()
+
+    class Works(Counts):
+        def reply(self, memory, **kwargs):
+            nonlocal at_work, most
+            with guard:
+                at_work += 1
+                most = max(most, at_work)
+            threading.Event().wait(0.2)
+            with guard:
+                at_work -= 1
+            return super().reply(memory, **kwargs)
+
+    async def ask_all(stream):
+        return await asyncio.gather(*(say(stream, f"client {number}", "count") for number in range(5)))
+
+    with serving(tmp_path, Works, **{"session.most_open": 2}) as agent:
+        said = asyncio.run(ask_all(conversable.ag_ui_stream(agent)))
+        threads = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+
+        assert (agent.open_session_count, len(threads)) == (2, 2)
+
+    assert most == 2
+    assert ["number 1" in one for one in said] == [True] * 5

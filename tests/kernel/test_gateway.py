@@ -348,9 +348,12 @@ def test_a_function_of_the_host_sees_files_of_the_cell_and_the_cell_those_of_the
     assert (called.result, submitted.result) == ("'HUSH'", "'HUSH HUSH'")
 
 
-def test_a_file_that_is_too_large_stays_and_is_told_once(url, tmp_path):
+@pytest.mark.parametrize("described", [False, True])
+def test_a_file_that_is_too_large_stays_and_is_told_once(described, url, tmp_path):
     with GatewayKernel(tmp_path, gateway_url=url, token=TOKEN, file_bytes=1000) as kernel:
         (tmp_path / "here.bin").write_bytes(bytes(2000))
+        if described:
+            kernel.describe_files([(str(tmp_path / "here.bin"), "here.bin")], seconds=5.0)
         first = kernel.execute("open('there.bin', 'wb').write(bytes(3000))", seconds=SECONDS)
         second = kernel.execute("1", seconds=SECONDS)
 

@@ -361,3 +361,11 @@ def test_what_is_exchanged_for_a_pipe_after_the_check_is_not_waited_for(tmp_path
 
     with pytest.raises(ConfigError, match=r"a\.csv: can't be read: it is no plain file"):
         opened_as_given(tmp_path / "a.csv", tmp_path / "s")
+
+
+def test_a_request_of_any_length_is_refused_before_anything_runs():
+    with ScriptedModel([]) as model, Session([Planner(model, [])]) as session:
+        with pytest.raises(ConfigError, match=r"the request has 1,000,001 characters, over 1,000,000; give data as a "):
+            session.ask("z" * 1_000_001)
+
+        assert session.rounds == []

@@ -11,7 +11,11 @@ import contextlib
 import functools
 import math
 import mimetypes
-from collections.abc import Callable, Mapping, Sequence
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,10 +23,11 @@ import anyio
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import RoundError, TwAutogenError, nearest, url_problem
 from tw_autogen.escaped_text import first_of, inert_output, shortened, visible_line
-from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed
+from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed, RoundOpened
 from tw_autogen.plugin.mcp import sdk
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import AGENT_DESCRIPTION, USER, Answer, Session
@@ -33,6 +38,8 @@ _TEXT_CHARS, _FILES_CHARS = 200_000, 10_000
 _BYTES = 20 << 20
 _LINE_CHARS = 200
 _MAX_PATH_CHARS = 4096
+_KILL_SECONDS = 10.0
+"""After so long a call that was cancelled, and goes on, loses the process of its cell."""
 
 
 class _Arguments(BaseModel):
@@ -62,6 +69,7 @@ _TOOLS: Mapping[str, tuple[type[_Arguments], str]] = {
     "variables": (_Nothing, "List the variables that exist in the kernel."),
     "artifact": (_Artifact, "Give what is in a file that was made: text, a picture, or bytes."),
 }
+_READ_ONLY = ("variables", "artifact")
 
 
 class AgentServer:
@@ -83,20 +91,40 @@ class AgentServer:
         self._turn: anyio.Lock
 
     def serve(self) -> None:
-        """Serve over standard input and output until the client goes; nothing else gets to standard output."""
-        anyio.run(self._serve)
+        """Serve over standard input and output until the client goes; nothing else gets to standard output.
+
+        Raises:
+            KeyboardInterrupt: a signal has ended it, as if the client had gone; `Terminated` for SIGTERM and SIGHUP.
+        """
+        with _input_that_ends() as end, StopSignals(end) as signals:
+            try:
+                anyio.run(self._serve)
+            except BaseException as error:
+                if not _is_broken_pipe(error):  # else the client has gone, and takes no results any more
+                    raise
+        if signals.pressed:
+            raise Terminated(signals.terminated) if signals.terminated else KeyboardInterrupt
 
     async def _serve(self) -> None:
         self._turn = anyio.Lock()
         server = sdk("mcp.server.lowlevel").Server(
-            "tw-autogen", on_list_tools=self._list_tools, on_call_tool=self._call_tool, instructions=AGENT_DESCRIPTION
+            "tw-autogen",
+            version=_version(),
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            instructions=AGENT_DESCRIPTION,
         )
         async with sdk("mcp.server.stdio").stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
 
     async def _list_tools(self, context: Any, params: Any) -> Any:
         tools = [
-            self._types.Tool(name=name, description=about, input_schema=arguments.model_json_schema())
+            self._types.Tool(
+                name=name,
+                description=about,
+                input_schema={key: value for key, value in arguments.model_json_schema().items() if key != "title"},
+                annotations=self._types.ToolAnnotations(read_only_hint=name in _READ_ONLY),
+            )
             for name, (arguments, about) in _TOOLS.items()
         ]
         return self._types.ListToolsResult(tools=tools)
@@ -172,17 +200,23 @@ class AgentServer:
         return self._types.TextContent(type="text", text=text)
 
     async def _run(self, work: Callable[[], T], context: Any) -> T:
-        """Run work of the session on a thread, with its events as progress; if the client cancels, it is stopped."""
+        """Run work of the session on a thread, with its events as progress.
+
+        If the client cancels, the work is stopped, and its end is awaited: the next call sees what it has left.
+        """
         loop = asyncio.get_running_loop()
         send, receive = anyio.create_memory_object_stream[str](math.inf)
+        cancelled, ended = threading.Event(), anyio.CancelScope(shield=True)
         came: list[T] = []
         failure: Exception | None = None
 
         def tell(words: str) -> None:
-            with contextlib.suppress(anyio.ClosedResourceError):  # said by what nobody waits for any more
+            with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # nobody waits for it
                 send.send_nowait(words)
 
         def take(event: Event) -> None:
+            if isinstance(event, RoundOpened) and cancelled.is_set():
+                self._session.interrupt()  # the session forgets an interrupt that comes before its round
             if words := inert_output(_progress(event)):
                 loop.call_soon_threadsafe(tell, words)
 
@@ -193,17 +227,29 @@ class AgentServer:
                     number += 1
                     await context.session.report_progress(number, None, words)
 
+        async def stop_if_cancelled() -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                if not ended.cancel_called:
+                    cancelled.set()
+                    self._session.interrupt()
+                    with ended:
+                        await anyio.sleep(_KILL_SECONDS)
+                        self._session.interrupt(kill=True)
+
         self._session.subscribe(take)
         try:
-            async with anyio.create_task_group() as group, send:
+            async with anyio.create_task_group() as group, anyio.create_task_group() as watch, send:
                 group.start_soon(pass_on)
+                watch.start_soon(stop_if_cancelled)
                 try:
-                    came.append(await anyio.to_thread.run_sync(work, abandon_on_cancel=True))
+                    came.append(await anyio.to_thread.run_sync(work))
                 except Exception as error:  # noqa: BLE001 - raised again below: a group would wrap it
                     failure = error
-        except anyio.get_cancelled_exc_class():
-            self._session.interrupt()
-            raise
+                finally:
+                    ended.cancel()
+                    watch.cancel_scope.cancel()
         finally:
             self._session.unsubscribe(take)
         if failure is not None:
@@ -265,6 +311,51 @@ class AgentServer:
 
     def _failed(self, words: str) -> Any:
         return self._said(inert_output(words), is_error=True)
+
+
+@contextlib.contextmanager
+def _input_that_ends() -> Iterator[Callable[[], None]]:
+    """Read standard input through a pipe; yield what ends it for its reader, also while the client keeps it open."""
+    client = os.dup(sys.stdin.fileno())
+    read, write = os.pipe()
+    os.dup2(read, sys.stdin.fileno())
+    os.close(read)
+    guard, ended = threading.Lock(), threading.Event()
+
+    def end() -> None:
+        with guard:
+            if not ended.is_set():
+                ended.set()
+                os.close(write)
+
+    def pass_on() -> None:
+        with contextlib.suppress(OSError):
+            while part := os.read(client, 1 << 16):
+                while part:
+                    with guard:
+                        if ended.is_set():
+                            return
+                        part = part[os.write(write, part) :]
+        end()
+
+    threading.Thread(target=pass_on, name="input", daemon=True).start()
+    try:
+        yield end
+    finally:
+        end()
+
+
+def _version() -> str:
+    try:
+        return metadata.version("tw-autogen")
+    except metadata.PackageNotFoundError:  # from a source folder
+        return ""
+
+
+def _is_broken_pipe(error: BaseException) -> bool:
+    """Return whether an error, or each of a group, is that nobody reads the output."""
+    parts = getattr(error, "exceptions", ())
+    return all(map(_is_broken_pipe, parts)) if parts else isinstance(error, BrokenPipeError)
 
 
 def _progress(event: Event) -> str:

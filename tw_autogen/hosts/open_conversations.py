@@ -44,7 +44,7 @@ class Conversations(Generic[Kept]):
 
     def __init__(self, new: Callable[[Any], Kept], *, most_open: int) -> None:
         self._new = new
-        self._most_open = max(1, most_open)
+        self.most_open = max(1, most_open)
         self._guard = threading.RLock()
         self._partners: weakref.WeakKeyDictionary[Any, Kept] = weakref.WeakKeyDictionary()
         self._services: OrderedDict[Hashable, Kept] = OrderedDict()
@@ -145,7 +145,7 @@ class Conversations(Generic[Kept]):
             for at in [at for at, one in self._used.items() if one() is None]:
                 del self._used[at]
             others = [one for one in self._open() if one is not used]
-            surplus = [other for other in others if not other.busy][: max(0, len(others) + 1 - self._most_open)]
+            surplus = [other for other in others if not other.busy][: max(0, len(others) + 1 - self.most_open)]
             for one in surplus:  # where two requests end at once, each closes others; a next request marks it again
                 del self._used[id(one)]
             forgotten = [self._services.popitem(last=False)[1] for _ in range(len(self._services) - _MAX_KNOWN)]

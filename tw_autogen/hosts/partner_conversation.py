@@ -7,6 +7,7 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,13 @@ from tw_autogen.settings import Settings
 CONTINUE = "Go on."
 """The request where it is an agent's turn although nobody has said anything new."""
 
-_FRESH_KERNEL = "(This chat is resumed: what was said is known, but variables of earlier requests are gone.)"
+BROUGHT: ContextVar[str] = ContextVar("brought", default="")
+"""What a client of a service sends along with its request, for the prompt; no part of what was said."""
+
+_FRESH_KERNEL = (
+    "(This chat is resumed: what was said is known, but variables of earlier requests are gone, and so are files that "
+    "earlier code has written.)"
+)
 """Said to the model with the first request of a session that has rounds which it has not lived through."""
 _SPOKE_FIRST = "(Nothing was asked; you spoke first.)"
 _MAX_KNOWN = 1000
@@ -224,7 +231,8 @@ class PartnerConversation:
         finally:
             with self._guard:
                 self._stopped = None
-            self._idle.start(self._idle_seconds)
+            if self.session is not None:
+                self._idle.start(self._idle_seconds)
             self._turn.release()
 
     def hear(self, session: Session, chat: Sequence[Line]) -> list[Line]:
@@ -265,7 +273,7 @@ class PartnerConversation:
             if one.distrusted is not None:
                 session.inputs.distrust(one.distrusted)
         resumed = not self._files_sent and any(one.user_query != _SPOKE_FIRST for one in session.rounds)
-        notes = [_FRESH_KERNEL] if resumed else []
+        notes = [one for one in (BROUGHT.get(), _FRESH_KERNEL if resumed else "") if one]
         if self._rules is not None and self._rules != rules:
             notes.append(f"(House rules from now on: {rules or 'none'})")
         self._rules = rules
@@ -344,6 +352,7 @@ class PartnerConversation:
 
     def _end_session(self) -> None:
         session = self._session
+        self._idle.stop()
         if session is not None:
             session.close()
             with self._guard:

@@ -42,7 +42,7 @@ class GatewayKernel(LiveKernel):
         kernel_name: A kernelspec that the gateway has; its language must be Python.
         settings: Limits; `python` says nothing here, and `environment` what is sent to the kernel.
         kernel_environment: Sent with the request for a kernel, such as Enterprise Gateway's `KERNEL_…`.
-        file_bytes: Larger files don't travel by themselves; a log line of the cell says so.
+        file_bytes: Larger files don't travel by themselves; a log line of the next cell says so.
         tls: For `https`, where the system's certificates don't do.
     """
 

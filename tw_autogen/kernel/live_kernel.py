@@ -83,6 +83,7 @@ class LiveKernel(Closing):
         self._loss = ""
         self._fresh = True
         self._closed = False
+        self._untold = list[Log]()  # of what was done for the kernel outside of a cell
         self._recovery = Recovery()
         self._turns = FairLock(self._settings.turn_seconds)
         self._executing = False
@@ -226,7 +227,7 @@ class LiveKernel(Closing):
         with self._alone():
             live = self._ready(replay_failure=KernelStartError)
             try:
-                self._before_cell(live)
+                self._untold += self._before_cell(live)
                 answer = self._ask(live, op, **fields)
             except KernelError:
                 if self._fresh:  # nothing was lost
@@ -354,7 +355,8 @@ class LiveKernel(Closing):
         live = self._resumed(live)
         said = self._recovery.take_said()
         try:
-            said += self._before_cell(live)
+            untold, self._untold = self._untold, []
+            said += [*untold, *self._before_cell(live)]
         except KernelError:
             return self._lost_state_execution()
         self._wakeup.drain()

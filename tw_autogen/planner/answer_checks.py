@@ -11,7 +11,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.errors import ModelError, RoundTooCostly, Unreadable
-from tw_autogen.escaped_text import inert_output, without_middle
+from tw_autogen.escaped_text import ends_of, inert_output, without_middle
 from tw_autogen.events import AnswerChecked, AnswerCheckSkipped
 from tw_autogen.model import ChatModel, ask, split_blocks
 from tw_autogen.planner.hard_requests import hard_because
@@ -142,7 +142,7 @@ def wants_checks(verify: Verify, here: Round, earlier: Sequence[Round]) -> bool:
     codes = _codes(here)
     if verify == "off" or not codes:
         return False
-    if verify == "always" or _ASKED.search(here.user_query):
+    if verify == "always" or _ASKED.search(ends_of(here.user_query)):
         return True
     before = [code for one in earlier for code in _codes(one)]
     return bool(hard_because(codes, before, request=here.user_query))

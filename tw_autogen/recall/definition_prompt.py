@@ -11,6 +11,7 @@ from string import Template
 from typing import Any
 
 from tw_autogen.conversation import Definitions, Memory
+from tw_autogen.escaped_text import ends_of
 from tw_autogen.recall.chat_history import ChatHistory
 
 _SECTION = Template(Path(__file__).with_name("definitions.md").read_text(encoding="utf-8").strip())
@@ -70,7 +71,7 @@ class DefinitionPrompt:
             request: The User's words that it follows; empty: none.
         """
         parts = []
-        if not self.wanted and (self.state.known or _HINTS.search(request)):
+        if not self.wanted and (self.state.known or _HINTS.search(ends_of(request))):
             self.wanted = True
             parts.append(self._section)
         if (listed := self.state.describe()) != self._told:

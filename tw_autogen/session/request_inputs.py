@@ -52,6 +52,7 @@ from tw_autogen.variable_names import name_problem
 
 FilesWanted = Iterable[Path | str] | Path | str
 """Files by their paths; a single one needs no list."""
+MAX_REQUEST_CHARS = 1_000_000
 _SHOWN_CHARS = 200
 _LARGEST_COPY_BYTES = 1 << 30
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
@@ -72,9 +73,11 @@ def several(wanted: Any) -> tuple[Any, ...]:
     return tuple(wanted)
 
 
-def _refuse_other_than_text(text: Any) -> None:
+def _check_request(text: Any) -> None:
     if not isinstance(text, str):
         raise ConfigError(f"the request: expected str, got {type(text).__name__}: {reprlib.repr(text)}")
+    if len(text) > MAX_REQUEST_CHARS:
+        raise ConfigError(f"the request has {len(text):,} characters, over {MAX_REQUEST_CHARS:,}; give data as a file")
 
 
 def _check_images(images: Sequence[str]) -> None:
@@ -442,7 +445,7 @@ class SessionInputs(Closing):
         Raises:
             ConfigError: as `Session.ask`.
         """
-        _refuse_other_than_text(text)
+        _check_request(text)
         files = several(files)  # a generator gives them once
         if files and not self._here.holds():  # nobody has named the folder in which the program stands now
             with _opened(current_folder()) as current:

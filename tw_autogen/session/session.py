@@ -176,8 +176,8 @@ class Session(NotebookAccess, Closing):
         Raises:
             RoundError: the round ended without an answer; `error.round` holds what was said.
             JournalError: the round could not be opened or closed: the disk is full, or the journal (see `full`).
-            ConfigError: a file doesn't exist, or a variable's name is no identifier or one of Python's own; nothing has
-                run yet.
+            ConfigError: the request has over a million characters, a file doesn't exist, or a variable's name is no
+                identifier or one of Python's own; nothing has run yet.
             SessionBusyError: called from inside a round of this session.
             SessionClosedError: the session is closed.
         """

@@ -13,7 +13,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable.group_functions import with_context
 from tw_autogen.hosts.conversable.llm_config import refuse_settings
 from tw_autogen.hosts.conversable.messages import lines_of, render_reply, without_end
-from tw_autogen.hosts.conversable.running_reply import on_loop, register_with_running_reply
+from tw_autogen.hosts.conversable.running_reply import failed_words, on_loop, register_with_running_reply
 from tw_autogen.hosts.conversable.speaking_agent import Messages, SpeakingAgent, house_rules_of
 from tw_autogen.lazy_module import LazyModule
 
@@ -212,6 +212,10 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         if self._open.keywords["kernel"] is None:
             parts.check_clients_apart(self.name, self._read, self._open.keywords["folder"])
 
+    def remove_old_sessions(self) -> None:
+        """Remove old sessions of a service, and their saved variables, as the settings say."""
+        parts.remove_old_sessions(self._read, self._open.keywords["folder"])
+
     def _answer(self, conversation: PartnerConversation, messages: Messages, sender: Any) -> str | None:
         chat = lines_of(messages, sender, (self.name,))
         goes_on = hasattr(sender, "groupchat")
@@ -219,7 +223,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
             chat, goes_on=goes_on, rules=house_rules_of(self), stopped=register_with_running_reply(conversation)
         )
         if reply is None or reply.answer is None:
-            return without_end(reply.text) if reply else None
+            return failed_words(without_end(reply.text)) if reply else None
         return render_reply(reply.answer, reply.round.user_query, self.system_message)
 
     def _opened(self, partner: Any) -> Session:

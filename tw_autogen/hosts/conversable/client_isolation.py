@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.session import SessionSettings
+from tw_autogen.session import SessionSettings, prune_refusal_reason, prune_sessions
 from tw_autogen.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 
 def check_clients_apart(name: str, read: Settings, workspace: Path | str | None) -> None:
@@ -29,3 +33,26 @@ def check_clients_apart(name: str, read: Settings, workspace: Path | str | None)
             f"{name}: {holder} holds the workspace {kept}, so code of one client could read what another has asked and "
             "made; name a workspace elsewhere (workspace=…)"
         )
+
+
+def remove_old_sessions(read: Settings, workspace: Path | str | None) -> None:
+    """Remove what the settings call too old or too large in the folder in which a service's sessions are kept.
+
+    Args:
+        read: `session.keep_days`, `variables_days` and `variables_mb` count, as on the command line.
+        workspace: Where the sessions are kept; None: where the settings say.
+    """
+    own = read.read("session", SessionSettings)
+    if workspace is None and prune_refusal_reason(read):
+        return
+    removed, problems = prune_sessions(
+        Path(workspace or own.workspace),
+        own.keep_days if own.keep_days > 0 else math.inf,
+        made_here=True,
+        variables_days=own.variables_days,
+        variables_mb=own.variables_mb,
+    )
+    for problem in problems:
+        _log.warning("an old session can't be removed: %s", problem)
+    if removed:
+        _log.info("removed %d sessions older than %g days (session.keep_days)", len(removed), own.keep_days)

@@ -106,6 +106,10 @@ class GroupMember(SpeakingAgent):
         """
         self.shared.check_clients_apart(self.name)
 
+    def remove_old_sessions(self) -> None:
+        """Remove old sessions of a service, and their saved variables, as the settings say."""
+        self.shared.remove_old_sessions()
+
     def _own_sessions(self, memo: dict[int, Any], copied: GroupMember) -> None:
         self.role_config = dataclasses.replace(copied.role_config, model=self._own_model())
         self.shared = copy.deepcopy(copied.shared, memo)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tw_autogen.escaped_text import ends_of
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -127,7 +128,8 @@ def render_reply(answer: Answer, request: str = "", system_message: str = "") ->
         chat.
     """
     text, lines = answer.round.last_words if answer.text else "", "" if answer.is_alone else answer.files_markdown()
-    wanted = any(_WANTED.search(one) or _WANTED_AT_THE_END.search(one) for one in (request, system_message))
+    asked = [ends_of(one) for one in (request, system_message)]
+    wanted = any(_WANTED.search(one) or _WANTED_AT_THE_END.search(one) for one in asked)
     if wanted and answer.stop == "Completed":
         return "\n\n".join(part for part in (text.removesuffix(_TERMINATE).rstrip(), lines, _TERMINATE) if part)
     return without_end("\n\n".join(part for part in (without_end(text), lines) if part))

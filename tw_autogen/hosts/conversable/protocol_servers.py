@@ -7,17 +7,31 @@ import contextlib
 import copy
 import functools
 import importlib
+import json
+import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from typing import Any
 
 from tw_autogen.closing import Closing
-from tw_autogen.errors import HostError
+from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.hosts.conversable.group_functions import VARIABLES
+from tw_autogen.hosts.conversable.running_reply import FAILURES
+from tw_autogen.hosts.partner_conversation import BROUGHT
 
 _INSTALL = 'pip install "tw-autogen[service]"'
 _MAX_CLIENTS = 1000
 """So many clients' context variables are kept, of those that asked last."""
 _MAX_DEPTH = 30
+_CLEAN_SECONDS = 600.0
+"""How often old sessions are looked for at most."""
+
+
+class _RequestFailed(Exception):
+    """A request has failed; its words are for the client."""
+
+    def __repr__(self) -> str:  # what the host shows of an error
+        return str(self)
 
 
 class _Served(Closing):
@@ -27,11 +41,14 @@ class _Served(Closing):
         agent: It.
         key: The conversation's.
         variables: The context variables of its client, in place of the agent's.
+        slots: One is held while a request is under way; others wait.
+        brought: What the client sends along with the words of its request, for the prompt.
     """
 
-    def __init__(self, agent: Any, key: Hashable, variables: Any) -> None:
+    def __init__(self, agent: Any, key: Hashable, variables: Any, slots: asyncio.Semaphore, brought: str) -> None:
         self._agent = agent
         self._key = key
+        self._slots, self._brought = slots, brought
         self.context_variables = variables
         self._reply: asyncio.Future[Any] | None = None
 
@@ -39,14 +56,20 @@ class _Served(Closing):
         return getattr(self._agent, name)
 
     async def a_generate_oai_reply(self, *args: Any, **kwargs: Any) -> Any:
-        token = VARIABLES.set(self.context_variables)
-        try:
-            self._reply = asyncio.ensure_future(
-                self._agent.a_generate_oai_reply(*args, conversation=self._key, **kwargs)
-            )
-            return await self._reply
-        finally:
-            VARIABLES.reset(token)
+        self._reply = asyncio.ensure_future(self._answered(*args, **kwargs))
+        return await self._reply
+
+    async def _answered(self, *args: Any, **kwargs: Any) -> Any:
+        """Answer when it is this request's turn; in a task of its own, whose context ends with it."""
+        failures = list[str]()
+        VARIABLES.set(self.context_variables)
+        BROUGHT.set(self._brought)
+        FAILURES.set(failures)
+        async with self._slots:
+            answered = await self._agent.a_generate_oai_reply(*args, conversation=self._key, **kwargs)
+        if failures:
+            raise _RequestFailed(failures[-1])
+        return answered
 
     def close(self) -> None:
         """Stop the reply if it is still being made: the host leaves it running when its client has gone."""
@@ -66,8 +89,14 @@ def _copied(value: Any, depth: int = 0) -> Any:
     return type(value)(_copied(one, depth + 1) for one in value)
 
 
-def _by_client(agent: Any) -> Callable[[Hashable], _Served]:
-    """Return what makes of a key the agent as its client sees it, at first with the variables that it has now."""
+def _by_client(agent: Any) -> Callable[..., _Served]:
+    """Return what makes of a key the agent as its client sees it, at first with the variables that it has now.
+
+    At most as many requests are under way as sessions may be open (`session.most_open`).
+    """
+    slots = asyncio.Semaphore(agent.most_open)
+    agent.remove_old_sessions()
+    cleaned = time.monotonic()
     own = getattr(agent, "context_variables", None)
     first = {} if own is None else {name: _copied(value) for name, value in own.to_dict().items()}
 
@@ -75,7 +104,14 @@ def _by_client(agent: Any) -> Callable[[Hashable], _Served]:
     def variables(key: Hashable) -> Any:
         return own if own is None else type(own)(data={name: _copied(value) for name, value in first.items()})
 
-    return lambda key: _Served(agent, key, variables(key))
+    def served(key: Hashable, brought: str = "") -> _Served:
+        nonlocal cleaned
+        if time.monotonic() > cleaned + _CLEAN_SECONDS:
+            cleaned = time.monotonic()
+            threading.Thread(target=agent.remove_old_sessions, name="old sessions", daemon=True).start()
+        return _Served(agent, key, variables(key), slots, brought)
+
+    return served
 
 
 def _import(name: str) -> Any:
@@ -109,14 +145,25 @@ def a2a_server(agent: Any, **how: Any) -> Any:
     agent.check_clients_apart()
     served = _by_client(agent)
     host, executor = _import("autogen.a2a"), _import("autogen.a2a.agent_executor")
+    errors = _import("a2a.utils.errors")
     _import("sse_starlette")  # or the host asks for it where the server is built, by a name of its own
 
     class Executor(executor.AutogenAgentExecutor):  # type: ignore[misc, name-defined]  # the host is untyped here
         async def execute(self, context: Any, event_queue: Any) -> None:
             call = context.call_context
             key = ("a2a", call.user.user_name if call is not None else "", context.context_id)
+            _make_text_of(context.message, errors)
             with served(key) as agent:
-                await executor.AutogenAgentExecutor(agent).execute(context, event_queue)
+                try:
+                    await executor.AutogenAgentExecutor(agent).execute(context, event_queue)
+                except errors.InternalError as error:
+                    if isinstance(error.__cause__, ConfigError):
+                        raise errors.InvalidParamsError(str(error.__cause__)) from None
+                    if not isinstance(error.__cause__, _RequestFailed):
+                        raise
+                    updater = executor.TaskUpdater(event_queue, context.task_id, context.context_id)
+                    part = type(context.message.parts[0])(text=str(error.__cause__))
+                    await updater.failed(updater.new_agent_message([part]))
 
     class Server(host.A2aAgentServer):  # type: ignore[misc, name-defined]  # as above
         @property
@@ -130,6 +177,23 @@ def a2a_server(agent: Any, **how: Any) -> Any:
             return handler
 
     return Server(agent, **how)
+
+
+def _make_text_of(message: Any, errors: Any) -> None:
+    """Make text of the data in a message, as JSON; the host would make a message without words of them.
+
+    Raises:
+        ContentTypeNotSupportedError: a part is a file.
+    """
+    as_json = importlib.import_module("google.protobuf.json_format")
+    for part in message.parts:
+        kind = part.WhichOneof("content")
+        if kind == "data":
+            part.text = json.dumps(as_json.MessageToDict(part.data), ensure_ascii=False)
+        elif kind != "text":
+            raise errors.ContentTypeNotSupportedError("only text and data are taken, no files")
+    if not any(part.text.strip() for part in message.parts):
+        raise errors.InvalidParamsError("the message has no words")
 
 
 def _own_tasks(list_tasks: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
@@ -163,9 +227,27 @@ def ag_ui_stream(agent: Any, **how: Any) -> Any:
 
     class Stream(host.AGUIStream):  # type: ignore[misc, name-defined]  # as above
         async def dispatch(self, incoming: Any, **more: Any) -> AsyncIterator[str]:
-            with served(("ag_ui", incoming.thread_id)) as agent:
+            with served(("ag_ui", incoming.thread_id), _brought(incoming)) as agent:
                 async with contextlib.aclosing(host.AGUIStream(agent, **how).dispatch(incoming, **more)) as events:
-                    async for event in events:
-                        yield event
+                    try:
+                        async for event in events:
+                            yield event
+                    except Exception as error:
+                        if not _is_for_client(error):  # else RUN_ERROR has said it
+                            raise
 
     return Stream(agent, **how)
+
+
+def _brought(incoming: Any) -> str:
+    """Return what an AG-UI client sends along with its messages, as text for the prompt; empty if that is nothing."""
+    context = "\n".join(f"{one.description}: {one.value}" for one in incoming.context)
+    state = json.dumps(incoming.state, ensure_ascii=False, default=str) if incoming.state else ""
+    parts = {"Context of the application": context, "State of the application, as JSON": state}
+    return "\n\n".join(f"({name}:\n{text})" for name, text in parts.items() if text)
+
+
+def _is_for_client(error: BaseException) -> bool:
+    """Return whether an error, or each of a group, is told to the client alone."""
+    parts = getattr(error, "exceptions", ())
+    return all(map(_is_for_client, parts)) if parts else isinstance(error, (_RequestFailed, ConfigError))

@@ -36,6 +36,15 @@ class RunningReply:
 
 
 RUNNING: ContextVar[RunningReply | None] = ContextVar("running", default=None)
+FAILURES: ContextVar[list[str] | None] = ContextVar("failures", default=None)
+"""Takes the words of each request that failed, where a service's protocol has a word of its own for that."""
+
+
+def failed_words(words: str) -> str:
+    """Return the words in which a request has failed, and note that they are no answer."""
+    if (failures := FAILURES.get()) is not None:
+        failures.append(words)
+    return words
 
 
 def register_with_running_reply(conversation: PartnerConversation) -> threading.Event:

@@ -1,7 +1,7 @@
 """What `TaskWeaverAgent` makes its sessions of; imported with the first agent, since it takes 0.3 s."""
 
 from tw_autogen.code_interpreter import CodeInterpreter
-from tw_autogen.hosts.conversable.client_isolation import check_clients_apart
+from tw_autogen.hosts.conversable.client_isolation import check_clients_apart, remove_old_sessions
 from tw_autogen.hosts.conversable.human_approval import approval_by
 from tw_autogen.hosts.conversable.inner_messages import InnerMessages
 from tw_autogen.hosts.conversable.model import HostModel
@@ -33,5 +33,6 @@ __all__ = [
     "idle_seconds",
     "open_session",
     "read_settings",
+    "remove_old_sessions",
     "several",
 ]

@@ -14,10 +14,11 @@ from tw_autogen.closing import Closing
 from tw_autogen.conversation import Post, Round, RoundState
 from tw_autogen.errors import ConfigError, RoundError, TwAutogenError
 from tw_autogen.events import Handler
-from tw_autogen.hosts.conversable.client_isolation import check_clients_apart
+from tw_autogen.hosts.conversable.client_isolation import check_clients_apart, remove_old_sessions
 from tw_autogen.hosts.conversable.human_approval import approval_by
 from tw_autogen.hosts.conversable.inner_messages import InnerMessages
 from tw_autogen.hosts.conversable.messages import render_reply, without_end
+from tw_autogen.hosts.conversable.running_reply import failed_words
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
 from tw_autogen.hosts.partner_conversation import CONTINUE, GivenFiles, Line, PartnerConversation
 from tw_autogen.named_folders import checked_path
@@ -203,7 +204,7 @@ class SharedChat(PartnerConversation):
         except TwAutogenError as error:
             failed = error if isinstance(error, RoundError) else RoundError(str(error), round=session.rounds[-1])
             self._close_round(session, reason=str(error) or type(error).__name__)
-            return without_end(failed.in_words())
+            return failed_words(without_end(failed.in_words()))
         except BaseException as error:
             self._close_round(session, reason=str(error) or type(error).__name__)
             raise
@@ -311,6 +312,11 @@ class SharedSession(Closing):
             with relative_to_folder(self._made_in):
                 read = read_settings(self._settings, trust=self._trust.holds())
             check_clients_apart(name, read, self._workspace)
+
+    def remove_old_sessions(self) -> None:
+        """Remove old sessions of a service, and their saved variables, as the settings say."""
+        with relative_to_folder(self._made_in):
+            remove_old_sessions(read_settings(self._settings, trust=self._trust.holds()), self._workspace)
 
     @property
     def planner(self) -> str:

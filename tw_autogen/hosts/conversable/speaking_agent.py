@@ -408,6 +408,11 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
                 f"{self.name}: has open sessions; register tools before the first message, or after close()"
             )
 
+    @property
+    def most_open(self) -> int:
+        """How many sessions stay open, and how many requests of a service are under way at once."""
+        return self._conversations_of().most_open
+
     def _can_answer(self) -> bool:
         raise NotImplementedError
 
