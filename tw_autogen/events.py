@@ -95,10 +95,7 @@ def deliver(event: Event, handlers: Iterable[Handler]) -> None:
 
 @dataclass(frozen=True)
 class SessionOpened(Event):
-    """A session is ready; `kernel` says in one line where its code will run.
-
-    `plugin_files` are the YAML or Python files of the plugins that have one, by name.
-    """
+    """A session is ready; `kernel` says in one line where its code will run; `plugin_files` are files by plugin."""
 
     session_id: str
     folder: str

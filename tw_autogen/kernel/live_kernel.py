@@ -494,17 +494,15 @@ class LiveKernel(Closing):
     def _put(self, live: KernelClient, name: str, value: Any) -> Any:
         packed = live.codec.pack(value)
         answer = self._ask(live, "put", name=name, value=packed, session=not is_table(value))
-        if "error" in answer:
-            raise self._refused(answer)
-        if "ok" not in answer:
-            raise KernelError(f"the kernel gave no answer when given {name!r}", folder=self.folder)
-        return packed
+        if "ok" in answer:
+            return packed
+        no_answer = KernelError(f"the kernel gave no answer when given {name!r}", folder=self.folder)
+        raise self._refused(answer) if "error" in answer else no_answer
 
     def _refused(self, answer: Mapping[str, Any]) -> Exception:
         """Return the error for a value that did not cross: a file of its table, or its type."""
-        kind = getattr(builtins, str(answer.get("type")), None)
-        is_files = isinstance(kind, type) and issubclass(kind, OSError)
-        return KernelError(answer["error"], folder=self.folder) if is_files else TypeError(answer["error"])
+        of_files = isinstance(kind := getattr(builtins, str(answer.get("type")), 0), type) and issubclass(kind, OSError)
+        return KernelError(answer["error"], folder=self.folder) if of_files else TypeError(answer["error"])
 
     def _serve(self, live: KernelClient, name: str, doc: str) -> None:
         answer = self._ask(live, "serve", name=name, doc=doc)
