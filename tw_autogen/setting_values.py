@@ -135,7 +135,16 @@ def unknown_setting(name: str, origin: str, keys: Iterable[str], spelled: Callab
 
 
 def place_of_setting(origin: str, key: str) -> str:
-    """Return where a setting stands, and its key, once; the origin `--set model.name` holds the key already."""
+    """Return where a setting stands, with its key once.
+
+    Args:
+        origin: Where it stands; `--set model.name` holds the key already.
+        key: The dotted key.
+
+    Example:
+        >>> place_of_setting("x.yaml", "model.name"), place_of_setting("--set model.name", "model.name")
+        ('x.yaml: model.name', '--set model.name')
+    """
     return origin if origin.endswith(f" {key}") else f"{origin}: {key}"
 
 
