@@ -180,6 +180,10 @@ def mask_value(name: str, value: Any) -> Any:
 def mask_summary(name: str, summary: str) -> str:
     """Return the text that a kernel says of a variable's value, with secrets masked as in `mask_value`.
 
+    Args:
+        name: The variable's.
+        summary: The text.
+
     Example:
         >>> mask_summary("api_token", "'a1b2c3d4e5'"), mask_summary("shop", "1 key: {'password': 'hunter2'}")
         ('[secret]', "1 key: {'password': '[secret]'}")

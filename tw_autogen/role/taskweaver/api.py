@@ -379,10 +379,20 @@ class Role:
         return ""
 
     def role_load_experience(self, query: str, memory: Any = None) -> None:
-        """Load nothing, and warn: lessons go to the Planner and the CodeInterpreter (`recall.experience`)."""
+        """Load nothing, and warn: lessons go to the Planner and the CodeInterpreter (`recall.experience`).
+
+        Args:
+            query: Not used.
+            memory: Not used.
+        """
         _log.warning("%s loads no experience: only the Planner and the CodeInterpreter are given lessons", self.alias)
 
     def role_load_example(self, role_set: Any, memory: Any = None) -> list[Any]:
-        """Return no examples, and warn: they go to the Planner and the CodeInterpreter."""
+        """Return no examples, and warn: they go to the Planner and the CodeInterpreter.
+
+        Args:
+            role_set: Not used.
+            memory: Not used.
+        """
         _log.warning("%s loads no examples: only the Planner and the CodeInterpreter are given some", self.alias)
         return []
