@@ -37,6 +37,7 @@ CAUGHT_WHERE_RAISED = {
     "UnsendableRequest",
     "_NotPlain",
     "_ProtocolError",
+    "_RequestFailed",
 }
 
 

@@ -36,7 +36,7 @@ _MAX_COMPUTED = 100
 """Where more numbers than these are not found as they stand, no arithmetic of pairs is tried."""
 _MAX_STATED, _MAX_SHARES, _MAX_UNFOUNDED = 200, 8, 5
 _EXCERPT_CHARS = 100
-_MAX_ALIKE = 200
+_MAX_ALIKE = 50
 """Of more numbers that are equal the first ones are compared."""
 _COMMAS = ",;"
 _WORD, _WORD_OR_COMMA = re.compile(r"[^\W_]+"), re.compile(r"[^\W_]+|[,;]")

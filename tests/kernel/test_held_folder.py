@@ -9,7 +9,7 @@ import threading
 import pandas as pd
 import pytest
 
-from tw_autogen.errors import ConfigError, KernelStartError, SandboxError
+from tw_autogen.errors import ConfigError, KernelError, KernelStartError, SandboxError
 from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
 from tw_autogen.kernel.guest.checkpoint import FOLDER as CHECKPOINTS
 from tw_autogen.kernel.guest.exchange_folder import FOLDER as EXCHANGE
@@ -79,7 +79,7 @@ def test_nothing_of_a_live_kernel_goes_to_what_took_the_place_of_its_folder(worl
         before = state(world / "victim")
         victim = swap(world)
 
-        with pytest.raises(TypeError, match="No such file|denied"):  # the kernel looks for it by its path
+        with pytest.raises(KernelError, match="No such file|denied"):  # the kernel looks for it by its path
             kernel.put("table", pd.DataFrame({"a": range(3)}))
         ran = kernel.execute("pd.DataFrame({'a': range(3)}).to_csv('made.csv')\nx = 3\nx", seconds=SECONDS)
         (world / "given.csv").write_text("of the host")
