@@ -284,7 +284,7 @@ def test_a_question_makes_the_workspace_ignored_by_git_and_removes_old_sessions(
     ran = ask()
 
     assert "removed 1 session older than 30 days (session.keep_days)\n" in ran.stderr
-    assert (old.exists(), young.exists(), len(list(workspace.iterdir()))) == (False, True, 6)
+    assert (old.exists(), young.exists(), len(list(workspace.iterdir()))) == (False, True, 5)
     assert (recordings / "files" / "a.bin").exists()
     assert (workspace.parent / ".gitignore").read_text(encoding="utf-8") == "*\n"
 
