@@ -1,7 +1,6 @@
 """Sessions of a workspace have an age: they are listed, and old ones are removed, open ones and all else never."""
 
 import json
-import math
 import os
 import subprocess
 import threading
@@ -14,7 +13,7 @@ from tw_autogen import bounded_json
 from tw_autogen.cli import main
 from tw_autogen.errors import ConfigError
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session import export_session, past_sessions, prune_sessions, session_folder
+from tw_autogen.session import SessionSettings, export_session, past_sessions, prune_sessions, session_folder
 from tw_autogen.session.earlier_session import mark_own_session
 from tw_autogen.session.event_journal import Journal
 from tw_autogen.session.workspace import _real_folder, ignore_in_git, remove_session
@@ -301,9 +300,9 @@ def test_saved_variables_have_an_age_and_a_size_and_sessions_outlive_them(sessio
     for folder in folders:
         mark_own_session(folder)
 
-    prune_sessions(workspace, 30.0, variables_days=7.0)
+    prune_sessions(workspace, settings=SessionSettings(keep_days=30.0, variables_days=7.0, variables_mb=0))
     assert [copy.exists() for copy in copies] == [True, True, True, False]
-    prune_sessions(workspace, math.inf, variables_days=7.0, variables_mb=1)
+    prune_sessions(workspace, settings=SessionSettings(keep_days=0.0, variables_days=7.0, variables_mb=1))
 
     assert [copy.exists() for copy in copies] == [True, False, False, False]
     assert all(folder.exists() for folder in folders)

@@ -15,7 +15,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +22,7 @@ import anyio
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+import tw_autogen
 from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import RoundError, TwAutogenError, nearest, url_problem
@@ -109,7 +109,7 @@ class AgentServer:
         self._turn = anyio.Lock()
         server = sdk("mcp.server.lowlevel").Server(
             "tw-autogen",
-            version=_version(),
+            version=tw_autogen.__version__,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             instructions=AGENT_DESCRIPTION,
@@ -343,13 +343,6 @@ def _input_that_ends() -> Iterator[Callable[[], None]]:
         yield end
     finally:
         end()
-
-
-def _version() -> str:
-    try:
-        return metadata.version("tw-autogen")
-    except metadata.PackageNotFoundError:  # from a source folder
-        return ""
 
 
 def _is_broken_pipe(error: BaseException) -> bool:

@@ -17,7 +17,7 @@ import click
 from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.file_arguments import find_file
 from tw_autogen.cli.options import RERUN_OPTIONS, Options, with_options
-from tw_autogen.cli.session_opening import copy_files_of_answers, project_of, readable_folders
+from tw_autogen.cli.session_opening import copy_files_of_answers, plugins_of, project_of, readable_folders
 from tw_autogen.cli.terminal import clean
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.cli.user_path import UserPath
@@ -26,7 +26,6 @@ from tw_autogen.errors import ConfigError, ModelError
 from tw_autogen.escaped_text import visible
 from tw_autogen.events import CellRan, CodeChecked, Event, RoundOpened
 from tw_autogen.model import BaseChatModel, Completion, ModelRequest
-from tw_autogen.role import Placed
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import (
     Parameter,
@@ -132,8 +131,7 @@ def command(
 
 def _not_here(session: Session, program: Program) -> list[str]:
     """Return what the cells use and this session does not have, a line each."""
-    here = {name for role in session.roles if isinstance(role, Placed) for name in role.plugin_names}
-    plugins, found = [name for name in program.plugins if name not in here], []
+    plugins, found = [name for name in program.plugins if name not in plugins_of(session)], []
     if plugins:
         found.append(f"plugins that are not here: {', '.join(plugins)}; -C DIR names their project, --plugins a file")
     if program.missing:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -126,7 +125,7 @@ def model_lines(session: Session) -> Iterable[str]:
 def _words_about(project: Project | None, session: Session) -> Iterable[str]:
     if project is None:
         return ()
-    offered = _plugins_of(session)  # a plugin that failed while it was loaded is not there
+    offered = plugins_of(session)  # a plugin that failed while it was loaded is not there
     found = replace(project, plugins=tuple(spec for spec in project.plugins if spec.name in offered))
     return (found.found, *found.remarks)
 
@@ -203,24 +202,23 @@ def lines_of_resumed(session: Session) -> tuple[list[str], list[str]]:
         how = f"tw-autogen --resume {earlier.id} --rerun runs the cells again that made them"
         how = how if earlier.keeps_cells else "no cells were kept that could be run again (kernel.checkpoint_seconds)"
         warnings.append(f"variables that did not come back: {visible_line(', '.join(lost))}" + f"; {how}" * (not back))
-    if gone := [name for name in earlier.plugins if name not in _plugins_of(session)]:
+    if gone := [name for name in earlier.plugins if name not in plugins_of(session)]:
         warnings.append(f"the session had plugins that are not here now: {', '.join(gone)}; add them with --plugins")
     return said, warnings
 
 
-def _plugins_of(session: Session) -> set[str]:
+def plugins_of(session: Session) -> set[str]:
+    """Return the names of the plugins that a session's roles have."""
     return {name for role in session.roles if isinstance(role, Placed) for name in role.plugin_names}
 
 
 def _prune(workspace: Path, settings: Settings, say: Callable[[str], None]) -> None:
     """Remove the sessions of a workspace that are older than `session.keep_days`, and say so."""
     own = settings.read("session", SessionSettings)
-    days = own.keep_days if own.keep_days > 0 else math.inf
-    removed, problems = prune_sessions(
-        workspace, days, made_here=True, variables_days=own.variables_days, variables_mb=own.variables_mb
-    )
+    removed, problems = prune_sessions(workspace, settings=own)
     if removed:
-        say(f"removed {len(removed)} session{'s' * (len(removed) != 1)} older than {days:g} days (session.keep_days)")
+        count = f"{len(removed)} session{'s' * (len(removed) != 1)}"
+        say(f"removed {count} older than {own.keep_days:g} days (session.keep_days)")
     for problem in problems:
         say(f"an old session can't be removed: {problem}")
 

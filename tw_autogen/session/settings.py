@@ -40,8 +40,8 @@ class SessionSettings:
             longest is closed for a new one.
         idle_seconds: After so long without a request the session closes itself; 0: never. Where it is not set, sessions
             of agents with groups and services close after an hour.
-        keep_days: On the command line, sessions of the workspace in which nothing happened for so many days are removed
-            when one is opened; 0 or less: they stay for ever.
+        keep_days: On the command line, and by a service, sessions of the workspace in which nothing happened for so
+            many days are removed when one is opened; 0 or less: they stay for ever.
         notebook_progress: In a notebook, show below the cell what a request does while it runs.
         profile_chars: How long the description of a request's files and data may be, with that of the user's folder.
         profile_folder: What a prompt says of the files in `user_folder`: `content`: names, sizes, and as far as
@@ -49,9 +49,9 @@ class SessionSettings:
             others by name; with later ones only those that have to do with them; `names`: names and sizes; `off`:
             nothing. Where nothing is set, the command line takes `content`, because it announces the folder. Hidden,
             ignored (`.gitignore`) and secret-like files are never named.
-        variables_days: The command line removes saved variables of sessions in which nothing happened for so many days;
-            their cells can be run again. 0: they stay as long as the session. `kernel.checkpoint_seconds` says whether
-            and how often variables are saved.
+        variables_days: The command line, and a service, remove saved variables of sessions in which nothing happened
+            for so many days; their cells can be run again. 0: they stay as long as the session.
+            `kernel.checkpoint_seconds` says whether and how often variables are saved.
         variables_mb: How large the saved variables of a workspace may be together, those of the oldest sessions go
             first; 0: no limit.
     """

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import itertools
 import logging
+import math
 import os
 import re
 import time
@@ -253,31 +254,32 @@ def _past_of(workspace: SafeFolder, *, sized: bool, made_here: bool = False) -> 
 
 def prune_sessions(
     workspace: Path,
-    days: float,
+    days: float = math.inf,
     *,
     dry_run: bool = False,
-    made_here: bool = False,
-    variables_days: float = 0.0,
-    variables_mb: int = 0,
+    settings: SessionSettings | None = None,
 ) -> tuple[list[PastSession], list[str]]:
     """Remove the sessions of a workspace that are older, with all their files; open ones stay.
 
-    Of those that stay, saved variables are removed that are too old, or too large together with those of newer
-    sessions; their cells stay, and can be run again.
+    By settings, of those that stay saved variables are removed that are too old, or too large together with those of
+    newer sessions; their cells stay, and can be run again.
 
     Args:
         workspace: Need not exist; see `past_sessions`.
         days: Those stay in which something happened since so many days ago; infinite: all.
         dry_run: Remove nothing.
-        made_here: Only those that this user's program made in this place: nobody has asked for anything to be removed.
-        variables_days: How long variables stay; 0: as long as the session.
-        variables_mb: How large they may be together; 0: as large as they are.
+        settings: Nobody has asked for anything to be removed: `keep_days`, in place of `days`, `variables_days` and
+            `variables_mb` say what goes, and only of sessions that this user's program made in this place.
 
     Returns:
         What was, or would be, removed, and in a line each what could not be removed.
     """
     gone: list[PastSession] = []
     problems: list[str] = []
+    variables_days, variables_mb = 0.0, 0
+    if settings is not None:
+        days = settings.keep_days if settings.keep_days > 0 else math.inf
+        variables_days, variables_mb = settings.variables_days, settings.variables_mb
     try:
         opened = _opened(workspace)
     except FileNotFoundError:
@@ -287,7 +289,7 @@ def prune_sessions(
         return gone, [f"{workspace}: {why}; --workspace names the folder that it leads to"]
     kept_bytes = 0
     with opened:
-        for one in _past_of(opened, sized=dry_run, made_here=made_here):
+        for one in _past_of(opened, sized=dry_run, made_here=settings is not None):
             if one.is_open or one.days <= days:
                 if not (one.is_open or dry_run):
                     kept_bytes += (held := _variables_bytes(opened, one.id))

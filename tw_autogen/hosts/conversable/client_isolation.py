@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
@@ -45,13 +44,7 @@ def remove_old_sessions(read: Settings, workspace: Path | str | None) -> None:
     own = read.read("session", SessionSettings)
     if workspace is None and prune_refusal_reason(read):
         return
-    removed, problems = prune_sessions(
-        Path(workspace or own.workspace),
-        own.keep_days if own.keep_days > 0 else math.inf,
-        made_here=True,
-        variables_days=own.variables_days,
-        variables_mb=own.variables_mb,
-    )
+    removed, problems = prune_sessions(Path(workspace or own.workspace), settings=own)
     for problem in problems:
         _log.warning("an old session can't be removed: %s", problem)
     if removed:

@@ -50,7 +50,8 @@ class KernelCodeExecutor(Closing):
         folder: Where code runs, with all in it the code's to read and write, as `LocalKernel` has it; None: one of its
             own in `session.workspace`.
         plugins: Functions that code may call: names, paths, functions, or specs; as in `open_session`.
-        files: Copied read-only into the folder.
+        files: Copied read-only into the folder, which gets a sealed record of them (`.tw-copies.json`): only such a
+            copy, unchanged, is replaced later.
         variables: Variables for the code, and session variables for plugins: JSON values and DataFrames by name.
         seconds: How long one code block may run.
         policy: What code may do: a policy, its name, or the path of its YAML; None: what the
