@@ -14,8 +14,8 @@ from typing import Literal
 from tw_autogen.closing import value_set
 from tw_autogen.deadline import unless_given_up
 from tw_autogen.errors import ConfigError, TwAutogenError
-from tw_autogen.escaped_text import visible
 from tw_autogen.events import ApprovalAsked, ApprovalDecided, Event
+from tw_autogen.text_escaping import visible
 
 CellApproval = Literal["always", "never", "findings"]
 """When a cell waits for a person: each one, none, or those that break the policy."""
@@ -60,7 +60,7 @@ class Proposal:
 
     @property
     def shown(self) -> str:
-        """Return the text for a person to read, hidden characters as escapes (see `tw_autogen.escaped_text`)."""
+        """Return the text for a person to read, hidden characters as escapes (see `tw_autogen.text_escaping`)."""
         return visible(self.text)
 
     @property

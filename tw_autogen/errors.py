@@ -59,8 +59,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.escaped_text import escape_controls, inert_output
 from tw_autogen.notebook_traceback import render_traceback
+from tw_autogen.text_escaping import escape_controls, inert_output
 
 if TYPE_CHECKING:
     from tw_autogen.conversation import Round

@@ -23,8 +23,8 @@ from tw_autogen import bounded_json
 from tw_autogen.conversation import AttachmentType, Definitions, Plan, Post, Round, RoundState
 from tw_autogen.deprecated import old_names
 from tw_autogen.errors import ConfigError, nearest
-from tw_autogen.escaped_text import json_controls_escaped
 from tw_autogen.secret_masking import redacted_json, redactor
+from tw_autogen.text_escaping import json_controls_escaped
 
 _OUTCOMES = ((True, "passed"), (False, "failed"), (None, "not carried out"))
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from tw_autogen.approval import Decision, Proposal, read_decision
 from tw_autogen.cli.event_printer import EventPrinter
 from tw_autogen.cli.terminal import code_block
-from tw_autogen.escaped_text import visible
+from tw_autogen.text_escaping import visible
 
 if sys.platform != "win32":
     import termios

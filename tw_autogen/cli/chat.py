@@ -34,7 +34,6 @@ from tw_autogen.cli.trust_prompt import ask_for_trust
 from tw_autogen.cli.unresponsive_cell import UnresponsiveCell
 from tw_autogen.conversation import RoundState
 from tw_autogen.errors import ConfigError, RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
-from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import HistoryCompacted
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.lazy_module import import_soon
@@ -52,6 +51,7 @@ from tw_autogen.session import (
 )
 from tw_autogen.setting_values import Setting
 from tw_autogen.svg_sanitizer import UnsafeSvgError
+from tw_autogen.text_escaping import visible, visible_line
 
 _PROMPT = "> "
 _OF_FIRST_QUESTION = ("rich.live", "rich.spinner", "pydantic_core", "httpcore", "certifi")

@@ -23,7 +23,7 @@ from tw_autogen.cli.doctor_checks import (
 from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.terminal import clean, marks, stdout_console
-from tw_autogen.escaped_text import visible
+from tw_autogen.text_escaping import visible
 
 
 @with_options(MODEL_OPTIONS)

@@ -18,7 +18,6 @@ from tw_autogen.cli.output_lines import OutputLines, head_and_tail, is_tabular, 
 from tw_autogen.cli.round_summary import NEW_HOOK, RoundSummary
 from tw_autogen.cli.terminal import clean, highlighted, link, markdown, marks
 from tw_autogen.conversation import AttachmentType, Plan, Post, Status
-from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import (
     ArtifactSaved,
     CellOutput,
@@ -41,6 +40,7 @@ from tw_autogen.events import (
 )
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.session import USER, Saved, fence_printed_output
+from tw_autogen.text_escaping import visible, visible_line
 
 if TYPE_CHECKING:
     from rich import live, spinner

@@ -11,10 +11,10 @@ import click
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.cli.user_path import UserPath
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_ranker
 from tw_autogen.recall import DocumentIndex
 from tw_autogen.session import distrusted_folder
+from tw_autogen.text_escaping import visible_line
 
 _GLOBS = " ".join(DocumentIndex.GLOBS)
 

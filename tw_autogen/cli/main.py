@@ -22,8 +22,8 @@ from tw_autogen.cli.standard_streams import (
     words_of_os_error,
 )
 from tw_autogen.errors import ConfigError, TwAutogenError
-from tw_autogen.escaped_text import visible
 from tw_autogen.lazy_module import LazyModule, without_collector
+from tw_autogen.text_escaping import visible
 
 if TYPE_CHECKING:
     from importlib import metadata

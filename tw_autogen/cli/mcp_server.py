@@ -21,11 +21,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import RoundError, TwAutogenError, nearest, url_problem
-from tw_autogen.escaped_text import first_of, inert_output, shortened, visible_line
 from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed
 from tw_autogen.plugin.mcp import sdk
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import AGENT_DESCRIPTION, USER, Answer, Session
+from tw_autogen.text_escaping import inert_output, visible_line
+from tw_autogen.text_truncation import first_of, shortened
 
 T = TypeVar("T")
 

@@ -24,9 +24,9 @@ from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.cli.standard_streams import words_of_os_error
 from tw_autogen.cli.terminal import markdown, stderr_console, stdout_console
 from tw_autogen.errors import RoundError, TwAutogenError
-from tw_autogen.escaped_text import json_controls_escaped, visible
 from tw_autogen.events import Event, EventLines, Handler
 from tw_autogen.session import Saved, Session, fence_printed_output
+from tw_autogen.text_escaping import json_controls_escaped, visible
 
 _SCHEMA_VERSION = 1
 """Of the object of `--output-format json`, and of the lines of `stream-json`; new fields don't change it."""

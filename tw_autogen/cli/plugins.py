@@ -21,7 +21,6 @@ from tw_autogen.cli.terminal import clean, link, marks, stdout_console
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.cli.user_path import UserPath
 from tw_autogen.errors import ConfigError, ConversationFormatError
-from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.named_folders import step_out_of
 from tw_autogen.plugin import (
@@ -45,6 +44,7 @@ from tw_autogen.session import Project, example_files, is_project
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
+from tw_autogen.text_escaping import visible, visible_line
 from tw_autogen.trusted_files import ImportGuards, compared_with
 
 _TEST_SECONDS = 120.0

@@ -23,7 +23,6 @@ from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.cli.user_path import UserPath
 from tw_autogen.cli.workspace_choice import workspace_of
 from tw_autogen.errors import ConfigError, ModelError
-from tw_autogen.escaped_text import visible
 from tw_autogen.events import CellRan, CodeChecked, Event, RoundOpened
 from tw_autogen.model import BaseChatModel, Completion, ModelRequest
 from tw_autogen.safe_folder import SafeFolder
@@ -37,6 +36,7 @@ from tw_autogen.session import (
     read_settings,
     session_folder,
 )
+from tw_autogen.text_escaping import visible
 
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
 _PLACE = re.compile(r"^( *cell )(\d{1,9})(, line \d+)", re.M)

@@ -20,7 +20,6 @@ from tw_autogen.cli.terminal import stderr_console, stdout_console
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.cli.user_path import UserPath
 from tw_autogen.errors import ScenarioError, TwAutogenError
-from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.safe_folder import open_or_make_folder, private_folder
 from tw_autogen.scenario import (
@@ -37,6 +36,7 @@ from tw_autogen.scenario import (
     run_scenario,
     write_report,
 )
+from tw_autogen.text_escaping import visible, visible_line
 
 _NAMES = click.argument("names", nargs=-1, metavar="[NAME|FOLDER]...")
 _WORKSPACE = click.option(

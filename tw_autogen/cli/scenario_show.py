@@ -12,9 +12,9 @@ from rich.text import Text
 
 from tw_autogen.cli.round_summary import short
 from tw_autogen.cli.terminal import clean, marks
-from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.model import Message, prompt_hash
 from tw_autogen.scenario import Outcome, Runs, Scenario
+from tw_autogen.text_escaping import visible, visible_line
 
 
 def print_runs(console: Console, done: Sequence[Runs]) -> None:

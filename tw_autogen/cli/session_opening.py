@@ -17,7 +17,6 @@ from tw_autogen.cli.trust_prompt import HOW
 from tw_autogen.cli.workspace_choice import fallback_workspace, workspace_of
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import TwAutogenError
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import Handler
 from tw_autogen.kernel import AttachedKernel, KernelSettings, LocalKernel
 from tw_autogen.model import OpenAIModel
@@ -40,6 +39,7 @@ from tw_autogen.session import (
     trust_lines,
 )
 from tw_autogen.settings import Settings
+from tw_autogen.text_escaping import visible_line
 
 
 def open_session_for(

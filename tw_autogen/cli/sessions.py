@@ -11,7 +11,6 @@ from tw_autogen.cli.options import Options
 from tw_autogen.cli.terminal import clean
 from tw_autogen.cli.user_path import UserPath
 from tw_autogen.cli.workspace_choice import workspace_of
-from tw_autogen.escaped_text import shortened, visible, visible_line
 from tw_autogen.events import CellRan
 from tw_autogen.kernel import KernelSettings, size_words
 from tw_autogen.session import (
@@ -30,6 +29,8 @@ from tw_autogen.session import (
     rounds_of,
     session_folder,
 )
+from tw_autogen.text_escaping import visible, visible_line
+from tw_autogen.text_truncation import shortened
 
 _QUESTION_CHARS = 60
 _READ_CHARS = 4000

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from tw_autogen.escaped_text import is_quickly_colored, is_quickly_rendered, visible_line
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.render_limits import is_quickly_colored, is_quickly_rendered
+from tw_autogen.text_escaping import visible_line
 
 if TYPE_CHECKING:
     import markdown_it

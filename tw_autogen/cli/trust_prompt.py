@@ -10,9 +10,9 @@ from rich.text import Text
 
 from tw_autogen.cli.approval_prompt import forget_typed
 from tw_autogen.cli.options import Options
-from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.session import Review, read_settings, review_folder, trust_lines
 from tw_autogen.settings import Settings
+from tw_autogen.text_escaping import visible, visible_line
 
 HOW = "--trust"
 

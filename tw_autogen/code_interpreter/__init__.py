@@ -32,6 +32,6 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         },
         renamed={
             "Cells": "CellRunner",
-            "cut": "tw_autogen.escaped_text.without_middle",
+            "cut": "tw_autogen.text_truncation.without_middle",
         },
     )

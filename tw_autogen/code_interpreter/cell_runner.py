@@ -21,7 +21,6 @@ from tw_autogen.approval import PersonTime, noting_person_time
 from tw_autogen.code_interpreter.plugin_ranking import names_used
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.errors import HostCallBudgetError, PluginLoadError
-from tw_autogen.escaped_text import is_unicode, shortened, visible_line
 from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted, HostCalled
 from tw_autogen.kernel import Artifact, Execution, Kernel, Log, size_words
 from tw_autogen.lazy_module import wait_for_imports
@@ -29,6 +28,8 @@ from tw_autogen.model import ChatModel, call_model
 from tw_autogen.plugin import HostPlugin, PluginSpec
 from tw_autogen.role import Turn
 from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.text_escaping import is_unicode, visible_line
+from tw_autogen.text_truncation import shortened
 
 _log = logging.getLogger(__name__)
 _KINDS: Mapping[str, str] = {

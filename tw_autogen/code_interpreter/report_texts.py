@@ -11,9 +11,10 @@ from pathlib import Path
 from tw_autogen.code_interpreter.deliberate_errors import FRAME
 from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.conversation import RequestedFormat, mentioned
-from tw_autogen.escaped_text import first_of, shortened, trimmed, visible_line, without_middle
 from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.python_source import parsed_cell
+from tw_autogen.text_escaping import visible_line
+from tw_autogen.text_truncation import first_of, shortened, trimmed, without_middle
 
 _PREVIEW_CHARS = 80
 _KEPT = "(Cut to fit; {} is in the variable `{}`. Print the part of it that is needed and left out here.)"

@@ -17,10 +17,11 @@ from urllib.request import url2pathname
 from tw_autogen.bounded_json import ValueBudget
 from tw_autogen.conversation import mentioned
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import visible_line, without_middle
 from tw_autogen.kernel import Artifact
 from tw_autogen.named_folders import distrusted_now, named_folder
 from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.text_escaping import visible_line
+from tw_autogen.text_truncation import without_middle
 
 _HEAD_ROWS, _SHOWN_CHARS = 5, 2000
 _MAX_ENTRIES, _MAX_CHARS = 100_000, 50_000

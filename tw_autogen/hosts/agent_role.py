@@ -9,13 +9,13 @@ from typing import Any
 
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post
 from tw_autogen.errors import CallCycleError, ConfigError, HostCallError, RoleError, TwAutogenError
-from tw_autogen.escaped_text import escape_controls, inert_output
 from tw_autogen.events import ArtifactSaved
 from tw_autogen.hosts.agent_files import bring_linked, named_files
 from tw_autogen.hosts.asked_plugin import ConversationPartner
 from tw_autogen.kernel import Artifact
 from tw_autogen.model import Completion, run_abandonable
 from tw_autogen.role import Role, Turn
+from tw_autogen.text_escaping import escape_controls, inert_output
 
 
 def partner_role_factory(make: Callable[[], ConversationPartner], *, name: str, intro: str) -> Callable[[], Role]:

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from tw_autogen.errors import ConfigError, Unreadable
-from tw_autogen.escaped_text import escape_controls
 from tw_autogen.hosts.agent_files import bring_linked, save_text, table_csv, table_words, value_words
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.model import read_object
 from tw_autogen.plugin import Parameter, Parameters, PluginSpec, Returns, as_model, callable_plugin
+from tw_autogen.text_escaping import escape_controls
 
 _REQUEST = (Parameter("request", "str", required=True, description="what is wanted, in whole sentences"),)
 _LONG_CHARS = 4000

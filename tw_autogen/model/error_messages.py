@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tw_autogen.errors import REFUSED, ModelError, PromptTooLong, nearest
-from tw_autogen.escaped_text import shortened
 from tw_autogen.model.http_client import LONGEST_WAIT_SECONDS, ServerRefusal, is_out_of_quota, is_too_large
 from tw_autogen.model.openai_response import AnswerError
 from tw_autogen.secret_masking import MIN_CHARS
+from tw_autogen.text_truncation import shortened
 
 EMBEDDING = "embedding"
 """The section of settings of models for embeddings."""

@@ -6,10 +6,10 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from tw_autogen.errors import NoModelError
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.model.error_messages import shown_url
 from tw_autogen.model.openai_model import OpenAIModel, is_loopback
 from tw_autogen.model.settings import OPENAI_URL, ModelSettings
+from tw_autogen.text_escaping import visible_line
 
 LOOKED_AT = (
     "--api-key",

@@ -7,7 +7,7 @@ from typing import Any
 
 from tw_autogen.approval import Decision, Proposal, read_decision
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import NO_FORMULAS, visible
+from tw_autogen.text_escaping import NO_FORMULAS, visible
 
 _HINTS = {
     "packages": "[y/N]",

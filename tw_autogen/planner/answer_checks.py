@@ -11,12 +11,13 @@ from typing import Literal, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.errors import ModelError, RoundTooCostly, Unreadable
-from tw_autogen.escaped_text import inert_output, without_middle
 from tw_autogen.events import AnswerChecked, ModelDelayed
 from tw_autogen.model import ChatModel, ask, split_blocks
 from tw_autogen.planner.hard_requests import hard_because
 from tw_autogen.planner.user_request import message_of_user
 from tw_autogen.role import Turn
+from tw_autogen.text_escaping import inert_output
+from tw_autogen.text_truncation import without_middle
 
 Verify = Literal["off", "auto", "always"]
 _PROMPT = Path(__file__).with_name("verification.md").read_text(encoding="utf-8").strip()

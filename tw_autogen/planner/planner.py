@@ -23,7 +23,6 @@ from tw_autogen.conversation import (
     unfenced_json,
 )
 from tw_autogen.errors import ApprovalNeeded, ModelError, ModelUnreadable, RoundTooCostly
-from tw_autogen.escaped_text import trimmed, visible
 from tw_autogen.events import ModelDelayed, PromptTruncatedByServer
 from tw_autogen.model import BaseChatModel, ChatModel, Completion, FieldStream, Message, ask
 from tw_autogen.number_sources import unfounded_numbers
@@ -44,6 +43,8 @@ from tw_autogen.planner.static_prompt import static_prompt
 from tw_autogen.planner.user_request import bulletin, is_about_files, plan_so_far, problem_for_user, rounds_of_request
 from tw_autogen.recall import ChatHistory, DefinitionPrompt, Recall, add_examples
 from tw_autogen.role import PostStream, Role, Turn, Worker, capabilities_for
+from tw_autogen.text_escaping import visible
+from tw_autogen.text_truncation import trimmed
 
 NAME = "Planner"
 _ANSWER_CHARS = 5000

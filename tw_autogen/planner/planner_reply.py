@@ -11,7 +11,6 @@ from typing import Any
 
 from tw_autogen.conversation import Plan, RequestedFormat, Step, is_json, unfenced_json
 from tw_autogen.errors import Unreadable
-from tw_autogen.escaped_text import shortened
 from tw_autogen.model import NoObject, read_code, read_object
 from tw_autogen.planner.loose_reply import (
     called,
@@ -26,6 +25,7 @@ from tw_autogen.planner.loose_reply import (
 )
 from tw_autogen.planner.reply_code import code_of, field_text, unshown_code
 from tw_autogen.recall import DefinitionPrompt
+from tw_autogen.text_truncation import shortened
 
 USER = "User"
 _FIELDS = {

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tw_autogen.conversation import Memory, Plan, Round, RoundState, file_names
 from tw_autogen.errors import is_refused_prompt
-from tw_autogen.escaped_text import without_known_paragraphs
 from tw_autogen.planner.planner_reply import USER
+from tw_autogen.text_truncation import without_known_paragraphs
 
 _REMEDY = re.compile(r": (?=(?:put|send|find out|have a worker) )")
 _WORD = re.compile(r"[^\W\d_]{5,}")

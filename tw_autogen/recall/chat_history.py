@@ -14,9 +14,9 @@ from typing import Any
 
 from tw_autogen.conversation import Memory, Post, Round, RoundState
 from tw_autogen.errors import REFUSED, ModelError, is_refused_prompt
-from tw_autogen.escaped_text import long_paragraphs, without_known_paragraphs, without_middle
 from tw_autogen.model import TokenEstimate
 from tw_autogen.python_source import parsed_cell
+from tw_autogen.text_truncation import long_paragraphs, without_known_paragraphs, without_middle
 
 _Content = str | list[dict[str, Any]]
 """Text, or text and image parts."""

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ConfigError, ConversationFormatError
-from tw_autogen.escaped_text import without_middle
 from tw_autogen.model import Ranker, TokenEstimate
 from tw_autogen.named_folders import named_folder
 from tw_autogen.recall.conversation_files import Conversation, read_conversation
 from tw_autogen.recall.new_text_files import create_text_file, without_paths
 from tw_autogen.secret_masking import redactor
+from tw_autogen.text_truncation import without_middle
 from tw_autogen.trust_store import over_no_link
 
 _SUFFIXES = (".yaml", ".yml", ".json")

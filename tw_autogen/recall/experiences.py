@@ -10,10 +10,10 @@ from typing import Any
 
 from tw_autogen.conversation import AttachmentType, Round, RoundState, new_id
 from tw_autogen.errors import ConfigError, ConversationFormatError
-from tw_autogen.escaped_text import shortened
 from tw_autogen.model import Ranker
 from tw_autogen.named_folders import named_folder
 from tw_autogen.recall.new_text_files import create_text_file
+from tw_autogen.text_truncation import shortened
 from tw_autogen.trust_store import over_no_link
 from tw_autogen.yaml_files import read_mapping, readable_yaml
 

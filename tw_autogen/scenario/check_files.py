@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
-from tw_autogen.escaped_text import shortened
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.scenario.check_parameters import LARGEST_FILE_BYTES, Problems, Regex, Words, listing, near, row, short
+from tw_autogen.text_truncation import shortened
 
 _HEADER_CHARS = 1000
 _SHOWN_CELLS = 100

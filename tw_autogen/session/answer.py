@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.conversation import AttachmentType, RequestedFormat, Round
-from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import ArtifactSaved, Event
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.number_sources import NumberSource, number_sources
 from tw_autogen.session.answer_files import save_files
 from tw_autogen.session.answer_html import answer_html, code_cells
+from tw_autogen.text_escaping import visible, visible_line
 
 USER = "User"
 _log = logging.getLogger(__name__)

@@ -13,7 +13,6 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from tw_autogen.conversation import folders_named, is_data_or_document, mentioned, split_suffix
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import Event, FileCopied
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.named_folders import named_folder, refuse_private
@@ -24,6 +23,7 @@ from tw_autogen.safe_folder import (
     open_or_make_folder,
 )
 from tw_autogen.session_layout import LONGEST_NAME_BYTES
+from tw_autogen.text_escaping import visible_line
 from tw_autogen.trusted_files import loads_code_of
 
 _Stamp = tuple[int, ...]

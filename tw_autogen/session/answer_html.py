@@ -11,20 +11,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from tw_autogen.conversation import AttachmentType, Plan, Post, Round, Status
-from tw_autogen.escaped_text import (
-    MAX_MARKDOWN_CHARS,
-    NO_FORMULAS,
-    first_of,
-    is_quickly_rendered,
-    visible,
-    without_middle,
-)
 from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.number_sources import NumberSource
 from tw_autogen.picture_files import PictureReader, is_picture
+from tw_autogen.render_limits import MAX_MARKDOWN_CHARS, is_quickly_rendered
 from tw_autogen.session.markdown_text import fence_printed_output, ready_parser
 from tw_autogen.svg_sanitizer import UnsafeSvgError
+from tw_autogen.text_escaping import NO_FORMULAS, visible
+from tw_autogen.text_truncation import first_of, without_middle
 
 if TYPE_CHECKING:
     import markdown_it

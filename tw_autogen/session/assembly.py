@@ -16,7 +16,6 @@ from tw_autogen.approval import Approve, Decision, Proposal, checked_approve, de
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import new_id
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import Handler, checked_handlers
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_model
@@ -61,6 +60,7 @@ from tw_autogen.setting_values import naming_folder, relative_to_folder
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import FolderTrust
 from tw_autogen.shipped_folders import shipped_folder
+from tw_autogen.text_escaping import visible_line
 from tw_autogen.trusted_files import ImportGuards, compared_with
 
 PluginsWanted = Iterable[PluginWanted] | PluginWanted

@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass
 
 from tw_autogen.conversation import AttachmentType, Post, Round
 from tw_autogen.errors import RoundInterrupted, RoundLooped, RoundTimedOut, RoundTooCostly, RoundTooLong
-from tw_autogen.escaped_text import shortened
 from tw_autogen.events import CellRan, Event, ModelCalled
 from tw_autogen.model import Message, TokenEstimate, Usage
 from tw_autogen.session.answer import USER, Seconds
 from tw_autogen.session.answer_html import code_cells
 from tw_autogen.session.settings import SessionSettings
+from tw_autogen.text_truncation import shortened
 
 _FOUND_CHARS = 1000
 _REPEATED_CHARS = 200

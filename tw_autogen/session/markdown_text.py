@@ -8,8 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tw_autogen.conversation import AttachmentType, Post, RequestedFormat
-from tw_autogen.escaped_text import is_quickly_rendered, visible_line
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.render_limits import is_quickly_rendered
+from tw_autogen.text_escaping import visible_line
 
 if TYPE_CHECKING:
     import markdown_it

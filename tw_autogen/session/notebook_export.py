@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.conversation import Round
-from tw_autogen.escaped_text import NO_FORMULAS
 from tw_autogen.events import (
     CellOutput,
     CellRan,
@@ -33,6 +32,7 @@ from tw_autogen.session.event_journal import read_journal
 from tw_autogen.session.markdown_text import code_span, fence_printed_output, fenced, markdown_cells
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
+from tw_autogen.text_escaping import NO_FORMULAS
 from tw_autogen.written_numbers import ParsedNumbersCache
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from functools import singledispatchmethod
 from typing import Any
 
 from tw_autogen.conversation import Plan, Status
-from tw_autogen.escaped_text import NO_FORMULAS, visible
 from tw_autogen.events import (
     ApprovalAsked,
     ApprovalDecided,
@@ -28,6 +27,7 @@ from tw_autogen.events import (
 )
 from tw_autogen.notebook_traceback import users_frames
 from tw_autogen.session.answer_html import note_html, output_html, plan_html
+from tw_autogen.text_escaping import NO_FORMULAS, visible
 
 _TICK_SECONDS = 0.5
 _OUTPUT_LINES = 6

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tw_autogen.escaped_text import shortened, visible, visible_line
 from tw_autogen.events import CellRan, CellStarted, Event, RoundOpened, SessionOpened
 from tw_autogen.python_source import parse, python_lines
 from tw_autogen.secret_masking import MASK
@@ -25,6 +24,8 @@ from tw_autogen.session.name_flow import (
 )
 from tw_autogen.session.notebook_export import EXIT, loading_code
 from tw_autogen.session.program_parameters import Parameter, ParameterFinder, Place, replaced
+from tw_autogen.text_escaping import visible, visible_line
+from tw_autogen.text_truncation import shortened
 
 _FAILED_LINE = re.compile(r"^Traceback \(most recent call last\):\n  cell \d+, line (\d{1,9})$", re.MULTILINE)
 _RUNS_CELL = re.compile(r"%%(?:time|capture)\b")

@@ -13,7 +13,6 @@ from typing import Any
 
 from tw_autogen import kernel as kernel_face  # `Describer` is imported once a description is cut
 from tw_autogen.errors import TwAutogenError
-from tw_autogen.escaped_text import shortened
 from tw_autogen.kernel import FileDescriber, size_words
 from tw_autogen.model import LexicalRanker
 from tw_autogen.safe_folder import SafeFolder
@@ -22,6 +21,7 @@ from tw_autogen.session.file_ranking import FileTerms, rank_files
 from tw_autogen.session.kernel_answers import JOINS_CHARS, lines_of, list_of, read_description, read_listing
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.variable_descriptions import profile_value
+from tw_autogen.text_truncation import shortened
 
 _SECONDS = 20.0
 """How long the description of one file of a request may take."""

@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
 from tw_autogen.secret_masking import is_secret_name, mask_named
+from tw_autogen.text_escaping import visible_line
 
 UNREADABLE = "can't be read: "
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./${}?&#~-]+", re.ASCII)

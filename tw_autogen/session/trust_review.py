@@ -13,7 +13,6 @@ from pathlib import Path
 
 from tw_autogen.code_writable_folders import writable_by_code
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, current_folder, path_out_of, step_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec
 from tw_autogen.recall import RecallSettings, example_paths
@@ -35,6 +34,7 @@ from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.trust_wants import PROGRAMS, Want, rank, wants_of
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE, Trust
+from tw_autogen.text_escaping import visible_line
 from tw_autogen.trust_store import TrustStore
 from tw_autogen.trusted_files import TrustedFiles, reading_once
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.named_folders import path_out_of, step_out_of
 from tw_autogen.private_files import lies_in
 from tw_autogen.recall import example_paths
@@ -18,6 +17,7 @@ from tw_autogen.session.server_words import UNREADABLE, server_lines
 from tw_autogen.setting_values import texts_of
 from tw_autogen.settings import ROLE_SECTION, VARIABLE_SUFFIX, FolderSetting
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE
+from tw_autogen.text_escaping import visible_line
 
 PROGRAMS = ("kernel.python", "plugin.mcp_servers")
 _STARTING = ("kernel.python", "kernel.preload", "kernel.sandbox", "embedding.folder", "session.roles")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tw_autogen.escaped_text import shortened
+from tw_autogen.text_truncation import shortened
 
 _TEXT_CHARS = 400
 _HEAD_ROWS = 3

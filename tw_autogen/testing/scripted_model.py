@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from tw_autogen.errors import ModelError
-from tw_autogen.escaped_text import shortened
 from tw_autogen.model import BaseChatModel, Completion, ModelRequest
+from tw_autogen.text_truncation import shortened
 
 Step = str | Completion | BaseException | Callable[[list[dict[str, Any]]], str | Completion]
 """A reply, an error to raise, or a function of the messages that gives either."""

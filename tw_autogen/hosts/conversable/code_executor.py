@@ -15,7 +15,6 @@ from tw_autogen.approval import Approve
 from tw_autogen.closing import Closing
 from tw_autogen.code_interpreter import CellRunner, CodeInterpreterSettings, Policy, findings_report, verify
 from tw_autogen.conversation import Round
-from tw_autogen.escaped_text import inert_output, without_middle
 from tw_autogen.events import Handler, checked_handlers, deliver
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.hosts.conversable.messages import without_end
@@ -35,6 +34,8 @@ from tw_autogen.session import (
     read_logged,
 )
 from tw_autogen.settings import Settings
+from tw_autogen.text_escaping import inert_output
+from tw_autogen.text_truncation import without_middle
 
 _coding: Any = import_autogen().coding
 _POLICY_KEYS = tuple(

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from tw_autogen.approval import Approve, Decision, Proposal, read_decision
-from tw_autogen.escaped_text import visible
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.hosts.conversable.running_reply import IOStream
 from tw_autogen.hosts.worker_threads import LOOP
+from tw_autogen.text_escaping import visible
 
 _HostsAgent: Any = import_autogen().ConversableAgent
 _GLANCE_SECONDS = 0.05

@@ -19,7 +19,6 @@ from tw_autogen import bounded_json
 from tw_autogen.closing import Closing
 from tw_autogen.deadline import threaded
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import inert_output
 from tw_autogen.hosts.agent_files import save_text, table_csv, table_words, value_words
 from tw_autogen.hosts.conversable.messages import without_end
 from tw_autogen.hosts.conversable.model import HostModel
@@ -31,6 +30,7 @@ from tw_autogen.named_folders import distrusted_now
 from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted, check_arguments, is_table, json_schema
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import check_plugins, open_kernel, read_logged
+from tw_autogen.text_escaping import inert_output
 
 if TYPE_CHECKING:
     import pandas as pd

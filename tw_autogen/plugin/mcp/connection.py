@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen.bounded_json import replace_half_pairs
 from tw_autogen.errors import ConfigError, McpCallLostError, McpServerError
-from tw_autogen.escaped_text import shortened
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.mcp.bounded_messages import ENCODING, LIMIT_WORDS, bounded_client
 from tw_autogen.plugin.mcp.config import McpServer
 from tw_autogen.private_files import open_private
 from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.text_truncation import shortened
 
 if TYPE_CHECKING:
     import anyio

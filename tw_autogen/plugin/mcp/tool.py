@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.bounded_json import DEEPEST, ValueBudget, too_deep
-from tw_autogen.escaped_text import shortened
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.mcp.call_gate import Gate, SentCalls
@@ -18,6 +17,7 @@ from tw_autogen.plugin.mcp.python_names import Names, identifier
 from tw_autogen.plugin.mcp.tool_results import read_result
 from tw_autogen.plugin.schema_types import Schema
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
+from tw_autogen.text_truncation import shortened
 
 if TYPE_CHECKING:
     import pydantic_core

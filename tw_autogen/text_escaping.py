@@ -1,11 +1,9 @@
-"""Text for people: every invisible, reordering or control character as an escape, for approvals; a text's ends."""
+"""Text for people: every invisible, reordering or control character as an escape, for approvals."""
 
 from __future__ import annotations
 
-import itertools
 import re
 import unicodedata
-from collections.abc import Sequence
 
 _ESCAPED_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 _IGNORABLE = (
@@ -30,15 +28,8 @@ _ACTED_ON = re.compile(
 )
 """What begins a block of code, which agents of a host may run, or an image or the like, which they may load."""
 _MARKDOWN = re.compile(r"[\\`*\[\]]|(?<![^\W_])_|_(?![^\W_])")  # within a word, `_` emphasizes nothing
-_LONG_PARAGRAPH_CHARS = 200
-_MAX_COLORED_CHARS = 20_000
-_MANY_BLANK_LINES = re.compile(r"(?:\n[ \t]*){50}")
 NO_FORMULAS = 'class="mathjax_ignore tex2jax_ignore"'
 """Of HTML elements in which programs that show notebooks look for no formulas: one can load an address."""
-MAX_MARKDOWN_CHARS = 20_000
-"""Of Markdown that is parsed, which can take a second or two."""
-_TABLE_DIVIDER = re.compile(r"[ \t>]*[-:|][-:| \t]*")
-"""The second line of a table, which says how many columns it has; `>` stands before it in a quotation."""
 
 
 def visible(text: str) -> str:
@@ -57,39 +48,6 @@ def visible(text: str) -> str:
         "if user != 'none\\u202e\\u2066':  # \\x1b[8m"
     """
     return _NOT_PLAIN.sub(lambda found: _shown(found[0]), text.replace("\r\n", "\n"))
-
-
-def is_quickly_colored(code: str) -> bool:
-    """Return whether pygments reads code quickly: it takes quadratic time where many blank lines follow one another.
-
-    Args:
-        code: Any; more than 20 000 characters are not thought to be read quickly.
-    """
-    return len(code) <= _MAX_COLORED_CHARS and not _MANY_BLANK_LINES.search(code)
-
-
-def is_quickly_rendered(markdown: str) -> bool:
-    r"""Return whether Markdown is read and shown quickly: cells that a table's rows leave out are cells, too.
-
-    Args:
-        markdown: Any; neither more than 20 000 characters nor more cells than these could fill are thought to be.
-
-    Example:
-        >>> is_quickly_rendered("a|b\n-|-\n1|2")
-        True
-        >>> is_quickly_rendered("a|" * 200 + "\n" + "-|" * 200 + "\n" + "|\n" * 200)
-        False
-    """
-    if len(markdown) > MAX_MARKDOWN_CHARS:
-        return False
-    cells = columns = 0
-    for line in markdown.replace("\r", "\n").split("\n"):
-        if not line.strip(" \t>"):  # it ends a table
-            columns = 0
-        elif _TABLE_DIVIDER.fullmatch(line):
-            columns = max(columns, line.count("|") + 1)
-        cells += columns
-    return cells <= MAX_MARKDOWN_CHARS // 2
 
 
 def visible_line(text: str) -> str:
@@ -159,84 +117,6 @@ def markdown_line(text: str) -> str:
     return _MARKDOWN.sub(r"\\\g<0>", visible_line(text)).replace("<", "&lt;")
 
 
-def shortened(text: str, limit_chars: int) -> str:
-    """Return a text, or its beginning and an ellipsis.
-
-    Args:
-        text: Any length.
-        limit_chars: How many characters of it are kept.
-
-    Example:
-        >>> shortened("sales", 5), shortened("sales", 3)
-        ('sales', 'sal…')
-    """
-    return text if len(text) <= limit_chars else f"{text[:limit_chars]}…"
-
-
-def without_known_paragraphs(text: str, known: str) -> str:
-    r"""Return a text in which each long paragraph that stands in another text is only named.
-
-    Args:
-        text: Paragraphs, with blank lines between them.
-        known: The text that a reader has seen.
-
-    Example:
-        >>> without_known_paragraphs(f"{'x' * 201}\n\nNew.", f"Old.\n\n{'x' * 201}").splitlines()[0]
-        '(xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… as before)'
-    """
-    seen = set(long_paragraphs(known))
-    return "\n\n".join(f"({_begun(part)}… as before)" if part in seen else part for part in text.split("\n\n"))
-
-
-def _begun(text: str) -> str:
-    """Return the first words of a text, up to 60 characters."""
-    return text[:60].rpartition(" ")[0] or text[:60]
-
-
-def long_paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of a text that are worth naming instead of repeating.
-
-    Args:
-        text: Paragraphs, with blank lines between them.
-    """
-    return [part for part in text.split("\n\n") if len(part) > _LONG_PARAGRAPH_CHARS]
-
-
-def without_middle(text: str, limit_chars: int, *, tail_percent: int = 30) -> str:
-    r"""Return a text, or its head and tail with a line between them that says how much is left out.
-
-    Args:
-        text: Any length.
-        limit_chars: How many characters of it are kept.
-        tail_percent: How much of them are its end; 0: only the beginning is kept, 100: only the end.
-
-    Example:
-        >>> without_middle("0123456789" * 10, 20)
-        '01234567890123\n… 80 characters left out …\n456789'
-    """
-    if len(text) <= limit_chars:
-        return text
-    tail = limit_chars * tail_percent // 100
-    mark = f"… {len(text) - limit_chars} characters left out …"
-    return "\n".join(filter(None, (text[: limit_chars - tail], mark, text[len(text) - tail :])))
-
-
-def first_of(parts: Sequence[str], limit_chars: int) -> list[str]:
-    """Return the first parts, so many that they have up to `limit_chars` characters, and in words how many follow.
-
-    Args:
-        parts: In order.
-        limit_chars: Of those that are returned, together.
-
-    Example:
-        >>> first_of(["a.csv", "b.csv", "c.csv"], 12)
-        ['a.csv', 'b.csv', 'and 1 more']
-    """
-    ends = itertools.accumulate(map(len, parts))
-    count = sum(1 for _ in itertools.takewhile(lambda end: end <= limit_chars, ends))
-    return [*parts[:count], *([f"and {len(parts) - count} more"] if count < len(parts) else [])]
-
-
 def is_unicode(text: str) -> bool:
     """Return whether a text can be written as UTF-8; the name of a file may hold bytes that are none."""
     try:
@@ -254,16 +134,3 @@ def _shown(character: str) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def trimmed(text: str) -> str:
-    r"""Return a text without blank lines around it; the indentation of a table's head stays.
-
-    Example:
-        >>> trimmed("\n   a  b\n0  1  2\n")
-        '   a  b\n0  1  2'
-    """
-    lines = text.rstrip().splitlines()
-    first = next((at for at, line in enumerate(lines) if line.strip()), 0)
-    several = len(lines) - first > 1
-    return "\n".join(lines[first:]) if several else text.strip()
