@@ -23,6 +23,7 @@ from tw_autogen import bounded_json
 from tw_autogen.conversation import AttachmentType, Definitions, Plan, Post, Round, RoundState
 from tw_autogen.deprecated import old_names
 from tw_autogen.errors import ConfigError, nearest
+from tw_autogen.plural import pluralize
 from tw_autogen.secret_masking import redacted_json, redactor
 from tw_autogen.text_escaping import json_controls_escaped
 
@@ -307,7 +308,7 @@ class AnswerChecked(Event):
         """How many checks came out in which way, and their cost."""
         counts = {word: sum(check["passed"] is passed for check in self.checks) for passed, word in _OUTCOMES}
         words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-        cost = f"{self.calls} model call{'s' * (self.calls != 1)}, {self.tokens} tokens"
+        cost = f"{pluralize(self.calls, 'model call')}, {self.tokens} tokens"
         return f"checks: {words}{', sent back' * self.sent_back} ({cost})"
 
 

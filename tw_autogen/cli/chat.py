@@ -38,6 +38,7 @@ from tw_autogen.events import HistoryCompacted
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.lazy_module import import_soon
 from tw_autogen.picture_files import PictureReader
+from tw_autogen.plural import pluralize
 from tw_autogen.safe_folder import SafeFolder, temporary_folder
 from tw_autogen.session import (
     Answer,
@@ -299,7 +300,7 @@ class Chat:
 
     def _info(self, rest: str) -> None:
         session, show, asked = self._session, self._show, len(self._session.rounds)
-        self._say(f"session    {session.id}, {asked} question{'s' * (asked != 1)}")
+        self._say(f"session    {session.id}, {pluralize(asked, 'question')}")
         self._say("files      ", session.folder)
         self._say("journal    ", session.journal)
         if show.opened is not None:

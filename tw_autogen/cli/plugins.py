@@ -38,6 +38,7 @@ from tw_autogen.plugin import (
     read_folder,
     write_plugin,
 )
+from tw_autogen.plural import pluralize
 from tw_autogen.recall import read_conversation
 from tw_autogen.safe_folder import private_folder
 from tw_autogen.session import Project, example_files, is_project
@@ -235,9 +236,8 @@ def _print(
         console.print(Text(f"  {visible(flaw.remedy)}", style="dim"), soft_wrap=True)
     wrong = sum(flaw.level == "error" for flaw in flaws)
     fit = sum(spec.enabled and spec.name not in trial.unloaded for spec in specs)
-    counts = {"plugin{} to be used": fit, "test{} passed": trial.passed, "error{}": wrong}
-    counts["warning{}"] = len(flaws) - wrong
-    words = ", ".join(f"{count} {name.format('s' * (count != 1))}" for name, count in counts.items())
+    tests, warnings = f"{pluralize(trial.passed, 'test')} passed", pluralize(len(flaws) - wrong, "warning")
+    words = f"{pluralize(fit, 'plugin')} to be used, {tests}, {pluralize(wrong, 'error')}, {warnings}"
     console.print(Text(words, style="red" if wrong else "green"))
     if left:
         console.print(f"not loaded, because they run in the host: {', '.join(left)}; --host does it", soft_wrap=True)

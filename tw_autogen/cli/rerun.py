@@ -25,6 +25,7 @@ from tw_autogen.cli.workspace_choice import workspace_of
 from tw_autogen.errors import ConfigError, ModelError
 from tw_autogen.events import CellRan, CodeChecked, Event, RoundOpened
 from tw_autogen.model import BaseChatModel, Completion, ModelRequest
+from tw_autogen.plural import pluralize
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import (
     Parameter,
@@ -225,7 +226,7 @@ def _compare(session: Session, program: Program, events: list[Event]) -> Exit:
             error = _renumbered(ran.error, ran.cell - number) if ran else ""
             why = error.strip() if ran else f"not run: {'; '.join(map(str, refused))}"
             click.echo(f"cell {number}: failed\n{_indented(why.splitlines())}")
-            click.echo(f"{number - 1} of {len(program.cells)} cell{'s' * (len(program.cells) != 1)} ran", err=True)
+            click.echo(f"{number - 1} of {pluralize(len(program.cells), 'cell')} ran", err=True)
             return Exit.failed
         old, new = _output(cell.ran), _output(ran)
         if cell.ran is None or old == new:
@@ -236,7 +237,7 @@ def _compare(session: Session, program: Program, events: list[Event]) -> Exit:
         lines = _differences(old, new)
         more = f"\n  … {len(lines) - _MAX_LINES} more lines" * (len(lines) > _MAX_LINES)
         click.echo(f"cell {number}: differs\n{_indented(lines[:_MAX_LINES])}{more}")
-    cells = f"{same + differing} cell{'s' * (same + differing != 1)}"
+    cells = pluralize(same + differing, "cell")
     click.echo(f"{cells} ran: {same} with the same result, {differing} with another one", err=True)
     return Exit.done
 

@@ -22,6 +22,7 @@ from tw_autogen.kernel import AttachedKernel, KernelSettings, LocalKernel
 from tw_autogen.model import OpenAIModel
 from tw_autogen.named_folders import granted_path
 from tw_autogen.planner import Planner
+from tw_autogen.plural import pluralize
 from tw_autogen.role import Placed
 from tw_autogen.session import (
     AnswerFiles,
@@ -196,7 +197,7 @@ def lines_of_resumed(session: Session) -> tuple[list[str], list[str]]:
     asked, warnings, back = len(earlier.rounds), [], []
     with contextlib.suppress(TwAutogenError):  # the first cell will say it
         back = [variable.name for variable in session.code_variables()]
-    said = [f"resuming {earlier.id}: {asked} question{'s' * (asked != 1)}"]
+    said = [f"resuming {earlier.id}: {pluralize(asked, 'question')}"]
     if back:
         said.append(f"variables: {visible_line(', '.join(back))}")
     if lost := [name for name in earlier.variables if name not in back]:
@@ -220,7 +221,7 @@ def _prune(workspace: Path, settings: Settings, say: Callable[[str], None]) -> N
         workspace, days, made_here=True, variables_days=own.variables_days, variables_mb=own.variables_mb
     )
     if removed:
-        say(f"removed {len(removed)} session{'s' * (len(removed) != 1)} older than {days:g} days (session.keep_days)")
+        say(f"removed {pluralize(len(removed), 'session')} older than {days:g} days (session.keep_days)")
     for problem in problems:
         say(f"an old session can't be removed: {problem}")
 

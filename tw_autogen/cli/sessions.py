@@ -13,6 +13,7 @@ from tw_autogen.cli.user_path import UserPath
 from tw_autogen.cli.workspace_choice import workspace_of
 from tw_autogen.events import CellRan
 from tw_autogen.kernel import KernelSettings, size_words
+from tw_autogen.plural import pluralize
 from tw_autogen.session import (
     FORMATS,
     USER,
@@ -97,9 +98,7 @@ def show_command(session_id: str, **place: Any) -> None:
         click.echo()
     cells = [event for event in events if isinstance(event, CellRan)]
     left = [visible_line(line) for line in cells[-1].variables] if cells else []
-    click.echo(
-        f"{len(cells)} cell{'s' * (len(cells) != 1)}, {sum(not cell.ok for cell in cells)} of them failed", err=True
-    )
+    click.echo(f"{pluralize(len(cells), 'cell')}, {sum(not cell.ok for cell in cells)} of them failed", err=True)
     for line in left:
         click.echo(f"variable {line}", err=True)
     click.echo(f"files {visible_line(str(folder / 'files'))}", err=True)

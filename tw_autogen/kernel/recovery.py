@@ -20,6 +20,7 @@ from tw_autogen.kernel.guest.codec import TAG as MARK
 from tw_autogen.kernel.guest.output_capture import clip
 from tw_autogen.kernel.kernel import Log
 from tw_autogen.kernel.pending_request import ON_REQUEST, RawResult
+from tw_autogen.plural import pluralize
 
 TAG = "resume"
 _MIN_SECONDS = 10.0
@@ -108,7 +109,7 @@ def resume(
     if state := _state_set_by(entries[:start]):
         said.append(_warning(f"what cells set by {', '.join(state)} did not come back: it is no variable"))
     source = f"a checkpoint (cells 1 to {_cells(entries[:start])})" if start else ""
-    ways = [one for one in (source, f"{count} cells that were run again" if count else "") if one]
+    ways = [one for one in (source, f"{pluralize(count, 'cell')} run again" if count else "") if one]
     if there and ways:
         said.insert(0, Log("info", TAG, f"variables came back from {' and '.join(ways)}: {', '.join(there)}"))
     more = [_warning(f"{len(said) - _MAX_LINES} more lines are left out")] if len(said) > _MAX_LINES else []

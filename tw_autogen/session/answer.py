@@ -14,6 +14,7 @@ from tw_autogen.events import ArtifactSaved, Event
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.number_sources import NumberSource, number_sources
+from tw_autogen.plural import pluralize
 from tw_autogen.session.answer_files import save_files
 from tw_autogen.session.answer_html import answer_html, code_cells
 from tw_autogen.text_escaping import visible, visible_line
@@ -149,13 +150,13 @@ class Answer:
     @property
     def note(self) -> str:
         """One line: why the round stopped, unless it is completed, and what it has cost."""
-        calls = f"{self.usage.calls} model call{'s' * (self.usage.calls != 1)}"
+        calls = pluralize(self.usage.calls, "model call")
         stopped = "" if self.stop in ("", "Completed") else self.stop
         return " · ".join(filter(None, (stopped, calls, f"{self.seconds.total:.1f} s" if self.seconds.total else "")))
 
     def __repr__(self) -> str:
         """Return a short text; `text`, `artifacts` and `round` have it all."""
-        files = f", {len(self.artifacts)} artifact{'s' * (len(self.artifacts) != 1)}" if self.artifacts else ""
+        files = f", {pluralize(len(self.artifacts), 'artifact')}" if self.artifacts else ""
         return f"<Answer {reprlib.repr(self.text)}{files}, {self.note}>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:

@@ -15,6 +15,7 @@ from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.number_sources import NumberSource
 from tw_autogen.picture_files import PictureReader, is_picture
+from tw_autogen.plural import pluralize
 from tw_autogen.render_limits import MAX_MARKDOWN_CHARS, is_quickly_rendered
 from tw_autogen.session.markdown_text import fence_printed_output, ready_parser
 from tw_autogen.svg_sanitizer import UnsafeSvgError
@@ -90,7 +91,7 @@ def sources_html(sources: Sequence[NumberSource]) -> str:
     """
     if not sources:
         return ""
-    head = f"Sources of {len(sources)} number{'s' * (len(sources) != 1)}"
+    head = f"Sources of {pluralize(len(sources), 'number')}"
     for kind, words in ("not found", "not found in any output"), ("possible", "only possibly computed"):
         if numbers := [source.number for source in sources if source.kind == kind]:
             shown = ", ".join(numbers[:_MAX_MISSING]) + (", …" if len(numbers) > _MAX_MISSING else "")
@@ -148,7 +149,7 @@ def _code(here: Round) -> str:
         result = post.content(AttachmentType.execution_result) or post.content(AttachmentType.code_error)
         head = {"SUCCESS": "Output", "FAILURE": "It failed"}.get(status, "Not run")
         body += note_html(head) + output_html(result) if result.strip() else ""
-    return folded_html(f"Code: {len(posts)} cell{'s' * (len(posts) != 1)}", body)
+    return folded_html(f"Code: {pluralize(len(posts), 'cell')}", body)
 
 
 def _shown(artifacts: Iterable[Artifact]) -> tuple[dict[str, str], list[str]]:

@@ -14,6 +14,7 @@ from tw_autogen.deadline import awaited_thread
 from tw_autogen.errors import ConfigError, RoundInterrupted
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.notebook_traceback import users_frames
+from tw_autogen.plural import pluralize
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_html import folded_html, note_html, output_html
 from tw_autogen.session.event_journal import Journal
@@ -206,7 +207,7 @@ class NotebookAccess(ABC):
         """Return a short text: id, state, requests, and where code runs."""
         state = "closed" if self.closed else "busy" if self._is_busy else "full" if self.full else "open"
         count = len(self.rounds)
-        asked = f"{count} request{'s' * (count != 1)}"
+        asked = pluralize(count, "request")
         return f"<Session {self.id}, {state}, {asked}, code runs in: {self.where}>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:

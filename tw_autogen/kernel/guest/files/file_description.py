@@ -32,6 +32,7 @@ from .file_size import size_words
 from .fitted_lines import ALL_OF_IT
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_title_and_tables
+from .plural import pluralize
 from .statistics_files import read_statistics
 from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import encoding_words, find_encoding
@@ -179,7 +180,7 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
 
 
 def _encoding_words(start: TextStart) -> str:
-    nuls = f", with {start.nuls} NUL{'' if start.nuls == 1 else 's'}, shown as �" if start.nuls else ""
+    nuls = f", with {pluralize(start.nuls, 'NUL')}, shown as �" if start.nuls else ""
     return encoding_words(start.encoding, "".join(start.lines[:_LETTER_LINES]), broken=start.broken) + nuls
 
 
@@ -259,7 +260,7 @@ def _parsed_lines(lines: Sequence[tuple[int, str]]) -> tuple[list[Any], list[tup
 
 def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Description:
     titles, sheets = read_sheets(path, content_kind(path), max_sheets=_MAX_TABLES, max_rows=_SHEET_ROWS)
-    result = Description(f"workbook with {len(titles)} sheet{'' if len(titles) == 1 else 's'}")
+    result = Description(f"workbook with {pluralize(len(titles), 'sheet')}")
     if len(titles) > 1:
         result.headline += (
             "; pd.read_excel without sheet_name reads the first one alone, with sheet_name=None all of them"
@@ -277,7 +278,7 @@ def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Descript
 
 def _not_looked_at(kind: str, names: Sequence[str]) -> list[str]:
     shown = ", ".join(map(repr, names[:_MAX_NAMED])) + (", …" if len(names) > _MAX_NAMED else "")
-    return [f"{len(names)} more {kind}{'s' * (len(names) > 1)}, not looked at: {shown}"] if names else []
+    return [f"{pluralize(len(names), f'more {kind}')}, not looked at: {shown}"] if names else []
 
 
 def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Description:
@@ -331,7 +332,7 @@ def _index_names(schema: Any) -> list[str]:
 def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Description:
     with contextlib.closing(open_database(path)) as database:
         listed = _tables_of(database)
-        result = Description(f"SQLite with {len(listed)} table{'' if len(listed) == 1 else 's'}, views included")
+        result = Description(f"SQLite with {pluralize(len(listed), 'table')}, views included")
         for table, kind in listed[:_MAX_TABLES]:
             try:
                 said, lines, columns = _describe_table(database, table)
@@ -453,7 +454,7 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
     title, tables = read_title_and_tables(content[:_PAGE_BYTES], encoding=encoding)
     said_title = f", title {title[:100]!r}" if title else ""
     part = " in its first 10 MB" if len(content) > _PAGE_BYTES else ""
-    result = Description(f"HTML{said_title}, {len(tables)} table{'' if len(tables) == 1 else 's'}{part}")
+    result = Description(f"HTML{said_title}, {pluralize(len(tables), 'table')}{part}")
     told = [(at, one) for at, one in enumerate(tables) if not one.layout and len(one.rows) > 1 and len(one.rows[0]) > 1]
     for at, one in sorted(sorted(told, key=lambda pair: -len(pair[1].rows))[:3], key=lambda pair: pair[0]):
         table = page_table(one, name, at, encoding)
@@ -490,7 +491,7 @@ def _describe_tar(path: str, name: str, terms: Collection[str]) -> Description:
 def _listed(kind: str, files: Sequence[tuple[str, int]]) -> Description:
     lines = [f"{one!r}: {size_words(size)}" for one, size in files[:_MAX_NAMED]]
     more = [f"… {len(files) - _MAX_NAMED} more"] if len(files) > _MAX_NAMED else []
-    return Description(f"{kind} archive of {len(files)} file{'' if len(files) == 1 else 's'}", lines + more)
+    return Description(f"{kind} archive of {pluralize(len(files), 'file')}", lines + more)
 
 
 def _with_call(described: Description, name: str, *, function: str = "pd.read_csv") -> Description:

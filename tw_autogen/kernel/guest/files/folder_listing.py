@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .file_size import size_words
+from .plural import pluralize
 from .search_terms import SearchTerms, read_search_terms, years_in
 
 MAX_ENTRIES = 20_000
@@ -163,7 +164,7 @@ def listing_lines(kin: Sequence[Family], left_out: int, *, max_lines: int, more:
     """
     files = [entry for one in kin for entry in one.entries]
     total = sum(file.size for file in files)
-    head = f"{len(files)}{' or more' if more else ''} file{'' if len(files) == 1 else 's'}, {_size(total)}"
+    head = f"{f'{len(files)} or more files' if more else pluralize(len(files), 'file')}, {_size(total)}"
     lines = [head + (f"; {left_out} hidden, ignored or secret-like left out" if left_out else "")]
     shown: dict[str, list[Family]] = {}
     for one in kin:

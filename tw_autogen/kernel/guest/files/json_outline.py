@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
 from .column_profile import Column, count_words, short_number, show
+from .plural import pluralize
 
 _DEEPEST = 5
 _MAX_FIELDS = 60
@@ -34,7 +35,7 @@ def outline(value: Any) -> tuple[str, list[str], list[Column]]:
             first = next(iter(value))
             lines = _lines("each value", list(value.values())[:_MAX_VALUES], 0)
             return f"JSON: object of {len(value)} keys, such as {show(first)}{_sampled(value)}", lines, []
-        return f"JSON: object of {len(value)} key{'' if len(value) == 1 else 's'}", record_lines([value]), []
+        return f"JSON: object of {pluralize(len(value), 'key')}", record_lines([value]), []
     return f"JSON: {_type(value)} {show(str(value))}", [], []
 
 

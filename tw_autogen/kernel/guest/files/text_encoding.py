@@ -8,6 +8,8 @@ import re
 import unicodedata
 from collections import Counter
 
+from .plural import pluralize
+
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -178,7 +180,7 @@ def encoding_words(encoding: str, text: str, *, broken: int = 0) -> str:
         broken: How many places of UTF-8 are not.
     """
     if encoding in UTF8 and broken:
-        return f", {encoding} with bytes that are not in {broken} place{'s' * (broken > 1)}"
+        return f", {encoding} with bytes that are not in {pluralize(broken, 'place')}"
     if encoding == "utf-8":
         return ""
     if encoding in GUESSED:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from .plural import pluralize
+
 _WHOLE_CHARS = 1500
 """A text up to here is quoted whole."""
 _QUOTED_CHARS = 2600
@@ -49,7 +51,7 @@ def text_lines(text: str, *, terms: Collection[str] = (), cut: bool = False) -> 
         A headline and lines: the whole text if it is short, else an outline and paragraphs.
     """
     lines = text.splitlines()
-    count = f"text of {len(lines)} line{'' if len(lines) == 1 else 's'}"
+    count = f"text of {pluralize(len(lines), 'line')}"
     if len(text) <= _WHOLE_CHARS and not cut:
         return count, lines
     head = f"{count}, {len(text)} characters" if not cut else f"text, the first {len(text)} characters of it"

@@ -23,6 +23,7 @@ from .csv_dialect import (
     parse_table,
 )
 from .number_signs import NumberSigns, code_columns, find_signs, is_number, long_integer_columns
+from .plural import pluralize
 from .table_blocks import TableBlock, find_blocks, find_side_blocks
 from .table_extent import has_names, heads_above, is_note, is_units_row, may_lack_names, rows_of_table
 from .total_rows import total_notes
@@ -164,7 +165,7 @@ def csv_table(
     skipped = _records(start.lines[:above])
     notes += [f"{_SECOND_LINE[second].format(pairs=_pairs(skipped, 2))}: {_row(data[0])}"] if second else []
     if heads := heads_above(start.lines[:above], rows[0], separator) if named and not second else 0:
-        lines_of = f"{heads} line{'s' * (heads > 1)} above the names may hold heads of them"
+        lines_of = f"{pluralize(heads, 'line')} above the names may hold heads of them"
         notes.append(f"{lines_of}, {_pairs(skipped - heads, heads + 1)}")
     units = second in ("units", "grouped")
     data = data[units:]
@@ -191,7 +192,7 @@ def csv_table(
     if any(any(row[len(header) :]) for row in wide):
         notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(wide[0])}")
     if comments := [row for row in short if row[0].startswith("#")]:
-        lines_of = f"{len(comments)} line{'s' * (len(comments) > 1)} among its rows begin{'s' * (len(comments) == 1)}"
+        lines_of = f"{pluralize(len(comments), 'line')} among its rows begin{'s' * (len(comments) == 1)}"
         notes.append(f"{lines_of} with '#', as comments do, which comment='#' leaves out: {_row(comments[0])}")
     elif short:
         notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(short[0])}")
@@ -347,7 +348,7 @@ def _below_notes(below: Sequence[Sequence[str]], values: Sequence[str]) -> list[
     if not below:
         return []
     may = not any(any(map(str.strip, row[1:])) or is_note(row[0].strip(), values) for row in below)
-    said = f"{len(below)} line{'s' * (len(below) > 1)} below its rows, {'which may be ' * may}no rows of it:"
+    said = f"{pluralize(len(below), 'line')} below its rows, {'which may be ' * may}no rows of it:"
     return [said, *(f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES]))]
 
 
@@ -399,7 +400,7 @@ def drop_blank_rows(rows: Sequence[list[str]]) -> tuple[list[list[str]], list[st
     """Return the rows that have a value, and a note on the others."""
     filled = [row for row in rows if any(cell.strip() for cell in row)]
     count = len(rows) - len(filled)
-    words = f"{count} empty row{'s' * (count > 1)}, separators only, not counted; pandas reads nan there"
+    words = f"{pluralize(count, 'empty row')}, separators only, not counted; pandas reads nan there"
     return filled, [words] if count else []
 
 
@@ -481,7 +482,7 @@ def block_lines(
         number += 1
         names = [one or f"Unnamed: {(block.left or 0) + at}" for at, one in enumerate(block.header)]
         title = f" under {show(block.title)}" if block.title else ""
-        size = f"{len(block.rows)} row{'s' * (len(block.rows) > 1)} x {len(names)} columns"
+        size = f"{pluralize(len(block.rows), 'row')} x {len(names)} columns"
         place = "" if block.left is None else f"columns {block.left + 1}–{block.left + len(names)}, "
         lines.append(f"table {number}{title}: {place}header in line {block.header_at + 1}, {size}")
         same = known.setdefault(tuple(names), number)

@@ -15,6 +15,7 @@ from typing import Any
 
 from .column_profile import MISSING, Column
 from .csv_dialect import CsvDialect, TextStart, as_lines
+from .plural import pluralize
 from .table_blocks import find_blocks, find_side_blocks
 from .table_extent import lines_above_header
 from .text_table import MAX_CELLS, TextTable, block_lines, csv_table
@@ -295,11 +296,7 @@ def _formula_notes(rows: Sequence[Sequence[Any]], written: Iterator[Sequence[Any
         if empty
         else "which may be no result: programs that compute nothing write it"
     )
-    return [f"{_count(len(some), 'formula')}{part} {stored}, such as {some[0][0][:_FORMULA_CHARS]}, {why}"]
-
-
-def _count(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
+    return [f"{pluralize(len(some), 'formula')}{part} {stored}, such as {some[0][0][:_FORMULA_CHARS]}, {why}"]
 
 
 def _call(start: str, left: int, end: int, dialect: CsvDialect) -> str:
@@ -329,7 +326,7 @@ def _kind(values: Sequence[Any]) -> str:
     there = (value for value in values if _cell(value) and not (isinstance(value, str) and value in MISSING))
     counts = Counter(next(word for kind, word in _KINDS if isinstance(one, kind)) for one in there)
     if len(counts) > 1:
-        return " and ".join(_count(n, w) for w, n in counts.items())
+        return " and ".join(pluralize(n, w) for w, n in counts.items())
     return "".join(f"{count}s, no text" for count in counts if count != "boolean")
 
 
