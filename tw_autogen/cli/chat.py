@@ -94,6 +94,7 @@ class Chat:
         self._session: Session
         self._unresponsive = UnresponsiveCell(self._asker, patience_seconds=0.0, comes_back=False)
         self._copies: list[Path] = []
+        self._left = False
         self._commands: dict[str, tuple[str, Callable[[str], None]]] = {
             "/help": ("this list", self._help),
             "/files": ("PATH...  send files along with the next question", self._bring),
@@ -118,7 +119,7 @@ class Chat:
             "/compact": ("have what was said before the last question summarized, for shorter prompts", self._compact),
             "/reset": ("begin a new session: nothing said, no variables", self._reset),
             "/interrupt": ("how to stop what is running", self._interrupt),
-            "/exit": ("leave; so do Ctrl-D, and Ctrl-C twice", self._help),
+            "/exit": ("leave; so do Ctrl-D, and Ctrl-C twice", self._leave),
         }
 
     def run(self) -> Exit:
@@ -183,7 +184,7 @@ class Chat:
 
     def _loop(self, prompt: RequestInput) -> None:
         pressed = False  # Ctrl-C on an empty line, and nothing since
-        while True:
+        while not self._left:
             shown_at = time.monotonic()
             try:
                 line = prompt.read().strip()
@@ -202,7 +203,7 @@ class Chat:
             pressed = False
             word, _, rest = line.partition(" ")
             if line.lower() in _LEAVE:
-                return
+                word, rest = "/exit", ""
             if line.lower() in _HELP:
                 word, rest = "/help", ""
             if word in self._commands:
@@ -284,6 +285,9 @@ class Chat:
         if not back:
             return f"the kernel was ended{lost}"
         return f"the kernel was ended, and variables came back: {', '.join(sorted(back))}{lost}"
+
+    def _leave(self, rest: str) -> None:
+        self._left = True
 
     def _help(self, rest: str) -> None:
         for name, (words, _) in self._commands.items():

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
+from tw_autogen.cli.options import COMMON_OPTIONS, Options, with_options
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.cli.user_path import UserPath
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_ranker
@@ -20,7 +20,7 @@ from tw_autogen.text_escaping import visible_line
 _GLOBS = " ".join(DocumentIndex.GLOBS)
 
 
-@with_options(MODEL_OPTIONS)
+@with_options(COMMON_OPTIONS)
 @click.command("index")
 @click.argument("folder", type=UserPath(path_type=Path))
 @click.option("--out", type=UserPath(dir_okay=False, path_type=Path), help="The file; default: FOLDER/tw-index.json.")

@@ -27,7 +27,7 @@ _FRESH_KERNEL = "(This chat is resumed: what was said is known, but variables of
 """Said to the model with the first request of a session that has rounds which it has not lived through."""
 _SPOKE_FIRST = "(Nothing was asked; you spoke first.)"
 _MAX_KNOWN = 1000
-_GLANCE_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class PartnerConversation:
         Raises:
             SessionClosedError: the request was stopped meanwhile.
         """
-        while not self._turn.acquire(timeout=_GLANCE_SECONDS):
+        while not self._turn.acquire(timeout=_POLL_SECONDS):
             if stopped.is_set():
                 raise _never_begun()
         try:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tw_autogen.kernel.launcher.known_paths import is_below
-from tw_autogen.kernel.launcher.mounts import Mount, mounts
+from tw_autogen.kernel.launcher.mount_check import Mount, mounts
 
 _MOUNTS = "/proc/self/mountinfo"
 

@@ -89,7 +89,7 @@ class ForeignAt(UntrustedDirFd):
     __slots__ = ()
 
 
-def _is_shared(about: os.stat_result) -> bool:
+def _is_writable_by_kernel_group(about: os.stat_result) -> bool:
     """Return whether a directory is root's, who lets code write in it by its group, but keeps what is root's there."""
     return about.st_uid == 0 and about.st_gid in KERNEL_USERS and bool(about.st_mode & stat.S_ISVTX)
 
@@ -104,7 +104,7 @@ def refuse_kept(at: At, name: str) -> None:
     Raises:
         PermissionError: it is one.
     """
-    if isinstance(at, int) and _is_shared(os.fstat(at)) and lstat(at, name).st_uid == 0:
+    if isinstance(at, int) and _is_writable_by_kernel_group(os.fstat(at)) and lstat(at, name).st_uid == 0:
         raise PermissionError(errno.EPERM, "root's, in a folder where code works", name)
 
 
@@ -307,7 +307,7 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
         _refuse_closed(at, found, name or last, write=write)
         closed = not about.st_mode & stat.S_IROTH
         above = os.stat(at) if closed or about.st_nlink > 1 else about
-        owner = above.st_gid if _is_shared(above) else above.st_uid
+        owner = above.st_gid if _is_writable_by_kernel_group(above) else above.st_uid
         if about.st_nlink > 1 and about.st_uid != owner:
             raise PermissionError(errno.EPERM, "a hard link to a file of another user", name or last)
         foreign = about.st_uid not in (0, owner)
@@ -488,7 +488,7 @@ def chown_entries(at: At, owner_of: OwnerOf, but: Callable[[str], bool], *, pref
         at: The directory.
         owner_of: As of `chown`.
         but: As of `chown`. A directory in which one of the superuser's is left alone is not given to a kernel's user:
-            it stays the superuser's, shared with that user's group (`_is_shared`).
+            it stays the superuser's, shared with that user's group (`_is_writable_by_kernel_group`).
         prefix: What stands before names for `but`.
 
     Returns:

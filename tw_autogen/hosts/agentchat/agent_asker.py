@@ -30,7 +30,7 @@ _LOCKS: weakref.WeakKeyDictionary[Any, threading.Lock] = weakref.WeakKeyDictiona
 _LAST: weakref.WeakKeyDictionary[Any, object] = weakref.WeakKeyDictionary()
 """Whose conversation each target is in."""
 _MAKING = threading.Lock()
-_GLANCE_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 
 
 def agent_plugin(
@@ -151,7 +151,7 @@ class _Asker:
     @contextlib.contextmanager
     def _turn(self, stopped: threading.Event) -> Iterator[None]:
         """Wait until nobody else asks it, or this is stopped."""
-        while not self._lock.acquire(timeout=_GLANCE_SECONDS):
+        while not self._lock.acquire(timeout=_POLL_SECONDS):
             if stopped.is_set():
                 raise asyncio.CancelledError
         try:

@@ -16,7 +16,7 @@ from tw_autogen.hosts.worker_threads import LOOP
 from tw_autogen.text_escaping import visible
 
 _HostsAgent: Any = import_autogen().ConversableAgent
-_GLANCE_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 _CHANGE_HINT = "y, n, the changed one between ``` lines, or why not"
 _TOOL_HINT = "y, n, a for all calls of this tool in this session, or why not"
 _FENCES = re.compile(r"^ *(`{3,})", re.MULTILINE)
@@ -65,7 +65,7 @@ def _human_input(agent: Any, prompt: str) -> str:
 
     answer = asyncio.run_coroutine_threadsafe(ask(), loop)
     try:
-        while not concurrent.futures.wait([answer], timeout=_GLANCE_SECONDS).done:
+        while not concurrent.futures.wait([answer], timeout=_POLL_SECONDS).done:
             if loop.is_closed():
                 raise InterruptedError("the question was taken back: the chat's event loop was closed")
         return answer.result()

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
     pd = LazyModule("pandas")
 
-_GLANCE_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 _READING = "to be read with "
 """How the line of a description begins that ends with a call."""
 _LONG_CHARS = 200
@@ -294,7 +294,7 @@ class PluginTools(Closing):
                 if self._running is not stopped:
                     return
                 self._kernel.interrupt()
-            time.sleep(_GLANCE_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
     def close(self) -> None:
         """End the kernel and the plugins; files stay."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .known_paths import resolve
-from .mounts import refuse_named, sources
+from .mount_check import refuse_named, sources
 from .namespaces import DEVICES, HOME, LINKS, etc_texts, hidden, outermost, writable_by_folder
 
 _SAID_CHARS = 10_000

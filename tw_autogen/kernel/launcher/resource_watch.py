@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .mounts import mount_number
+from .mount_check import mount_number
 from .process_tree import below
 from .socket_memory import Sockets, in_flight, open_sockets
 
