@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from tw_autogen.code_interpreter.cell_runner import CellRunner
 from tw_autogen.code_interpreter.interpreter import CodeInterpreter
-from tw_autogen.code_interpreter.plugin_ranking import names_used
+from tw_autogen.code_interpreter.plugin_selection import names_used
 from tw_autogen.code_interpreter.policy import Policy, find_policy
 from tw_autogen.code_interpreter.report_texts import findings_report
 from tw_autogen.code_interpreter.rules import Finding

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.approval import PersonTime, noting_person_time
-from tw_autogen.code_interpreter.plugin_ranking import names_used
+from tw_autogen.code_interpreter.plugin_selection import names_used
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.errors import HostCallBudgetError, PluginLoadError
 from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted, HostCalled
@@ -78,7 +78,7 @@ class HostCall:
     began: float = field(default_factory=time.monotonic)
     seconds: float | None = None
 
-    def end(self) -> float:
+    def finish(self) -> float:
         """Mark the call as ended, or abandoned; return how long it took, in seconds."""
         self.seconds = self.spent()
         return self.seconds
@@ -185,7 +185,7 @@ class RunningCell:
         with self._lock:
             if call in self._calls:
                 self._calls.remove(call)
-                self.tell(call.name, failure, call.end())
+                self.tell(call.name, failure, call.finish())
 
     def tell(self, name: str, failure: str, seconds: float) -> None:
         """Emit what came of a call.
@@ -210,12 +210,12 @@ class RunningCell:
             if not self.over.is_set():
                 self._logs.append(one)
 
-    def end(self) -> tuple[list[Artifact], list[Log]]:
+    def collect(self) -> tuple[list[Artifact], list[Log]]:
         """Return what its calls have made; calls that are still on their way are given up."""
         with self._lock:
             self.over.set()
             for call in self._calls:
-                seconds = call.end()
+                seconds = call.finish()
                 self.tell(call.name, f"given up after {seconds:.3g} s: the cell no longer waited for it", seconds)
             self._calls.clear()
             return self._artifacts, self._logs
@@ -373,7 +373,7 @@ class CellRunner:
             over.cancel()
             CURRENT.reset(outer)
             self._running = None
-            made, logged = calls.end()
+            made, logged = calls.collect()
         if execution.ok:
             self._failed_in = ""
         known = [*execution.artifacts, *made]

@@ -290,13 +290,13 @@ class PolicyChecker(ast.NodeVisitor):
         if in_module:
             return
         for name in taken:
-            self._add(node, self._rules.inside(name) or self._rules.method(name, called=False), end=True)
+            self._add(node, self._rules.check_nested_module(name) or self._rules.method(name, called=False), end=True)
         if call:
             self._add(node, self._rules.call(names[-1], call), end=True)
 
     def visit_MatchClass(self, node: ast.MatchClass) -> None:
         for name in node.kwd_attrs:
-            self._add(node, self._rules.attribute(name) or self._rules.reached(name))
+            self._add(node, self._rules.attribute(name) or self._rules.check_dynamic_attribute(name))
             if self._strict and name in ("eval", "query"):
                 self._add(node, EVALUATED)
         self.generic_visit(node)
@@ -392,7 +392,7 @@ class PolicyChecker(ast.NodeVisitor):
         elif name in ("attrgetter", "methodcaller"):
             for attribute in ".".join(filter(None, map(literal_text, node.args))).split("."):
                 self._add(node, self._rules.attribute(attribute) or self._rules.method(attribute))
-                self._add(node, self._rules.reached(attribute))
+                self._add(node, self._rules.check_dynamic_attribute(attribute))
         elif name in ("timeit", "repeat", "Timer"):
             for text in filter(None, map(literal_text, given)):
                 self._visit_all(syntax.parse_at(text, node))

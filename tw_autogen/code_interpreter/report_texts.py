@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tw_autogen.code_interpreter.deliberate_errors import FRAME
 from tw_autogen.code_interpreter.rules import Finding
-from tw_autogen.conversation import RequestedFormat, mentioned
+from tw_autogen.conversation import RequestedFormat, names_in_text
 from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.python_source import parsed_cell
 from tw_autogen.text_escaping import visible_line
@@ -57,7 +57,7 @@ def unnamed_files_line(
         form: The form that the request asks for; None: no particular one.
     """
     alone = (form or RequestedFormat()).is_alone(text)
-    named = mentioned((artifact.path.name for artifact in artifacts), text)
+    named = names_in_text((artifact.path.name for artifact in artifacts), text)
     return "" if alone else files_line([artifact for artifact in artifacts if artifact.path.name not in named], folder)
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tw_autogen.code_interpreter.plugin_ranking import (
+from tw_autogen.code_interpreter.plugin_selection import (
     SelectedPlugins,
     names_used,
     needs_selection,
@@ -86,7 +86,7 @@ class ShownPlugins:
         self._settings = settings
         self._ranker = ranker or LexicalRanker()
         self.on = needs_selection(self.specs, settings.plugin_chars, settings.enable_auto_plugin_selection)
-        self._lines = _lines(self.specs, settings.plugin_list_chars)
+        self._lines = _one_line_list(self.specs, settings.plugin_list_chars)
         if self.on:
             if any(spec.name == LOOKUP for spec in self.specs):
                 raise ConfigError(f"a plugin is called {LOOKUP!r}, which is the word for looking plugins up; rename it")
@@ -246,7 +246,7 @@ def _without_repeated_returns(stubs: Sequence[str]) -> tuple[str, bool]:
     return "\n\n".join(kept), left_out
 
 
-def _lines(specs: Sequence[PluginSpec], limit_chars: int) -> str:
+def _one_line_list(specs: Sequence[PluginSpec], limit_chars: int) -> str:
     """Return a line for each plugin that is not shown anyway; nothing if they are longer together than the limit."""
     lines: list[str] = []
     left = limit_chars + 1

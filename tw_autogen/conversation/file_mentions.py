@@ -145,10 +145,10 @@ def is_mentioned(name: str, text: str) -> bool:
         >>> is_mentioned("a.csv", "look at data/a.csv, please"), is_mentioned("a.csv", "look at data.csv")
         (True, False)
     """
-    return name in text and bool(mentioned([name], text))
+    return name in text and bool(names_in_text([name], text))
 
 
-def mentioned(names: Iterable[str], text: str) -> set[str]:
+def names_in_text(names: Iterable[str], text: str) -> set[str]:
     """Return which of many plain names stand in a text, each as a word of its own.
 
     Args:
@@ -156,7 +156,7 @@ def mentioned(names: Iterable[str], text: str) -> set[str]:
         text: The time is that of one look at it for each length that names have, however many there are.
 
     Example:
-        >>> mentioned(["a.csv", "b.csv", "data.csv"], "look at data/a.csv, and data.csvs")
+        >>> names_in_text(["a.csv", "b.csv", "data.csv"], "look at data/a.csv, and data.csvs")
         {'a.csv'}
     """
     known, marked = set(names), _marked(text)

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from tw_autogen.bounded_json import ValueBudget
-from tw_autogen.conversation import mentioned
+from tw_autogen.conversation import names_in_text
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import Artifact
 from tw_autogen.named_folders import distrusted_now, named_folder
@@ -84,7 +84,7 @@ def named_files(folder: Path, text: str) -> list[Path]:
             names = [entry.name for entry in entries if entry.is_file]
     except FileNotFoundError:
         return []
-    named = mentioned(names, text[:_MAX_CHARS])
+    named = names_in_text(names, text[:_MAX_CHARS])
     return [folder / one for one in names if one in named]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tw_autogen.errors import REFUSED, ModelError, PromptTooLong, nearest
-from tw_autogen.model.http_client import LONGEST_WAIT_SECONDS, ServerRefusal, is_out_of_quota, is_too_large
+from tw_autogen.model.http_client import LONGEST_WAIT_SECONDS, ServerRefusal, is_out_of_quota, is_request_too_large
 from tw_autogen.model.openai_response import AnswerError
 from tw_autogen.secret_masking import MIN_CHARS
 from tw_autogen.text_truncation import shortened
@@ -73,7 +73,7 @@ def is_length_refusal(refused: ServerRefusal) -> bool:
 
 
 def _says_too_long(words: str) -> bool:
-    return is_too_large(words) or (_TOO_LONG.search(words) is not None and _BUSY.search(words) is None)
+    return is_request_too_large(words) or (_TOO_LONG.search(words) is not None and _BUSY.search(words) is None)
 
 
 def describe_failure(

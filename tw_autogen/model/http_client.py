@@ -81,7 +81,7 @@ class UnsendableRequest(Exception):
 
 
 @dataclass(frozen=True)
-class Whole:
+class NonStreamedResponse:
     """JSON that came in place of a stream.
 
     Args:
@@ -107,14 +107,14 @@ def is_out_of_quota(words: str) -> bool:
     return _OUT_OF_QUOTA.search(words) is not None and _pause_in(words) is None
 
 
-def is_too_large(words: str) -> bool:
+def is_request_too_large(message: str) -> bool:
     """Return True if a refusal, even one for the rate of tokens (429), is meant for ever: for this one request's size.
 
     Example:
-        >>> is_too_large("Request too large for gpt-4o on tokens per min"), is_too_large("Rate limit reached")
+        >>> is_request_too_large("Request too large for gpt-4o on tokens per min"), is_request_too_large("Slow down")
         (True, False)
     """
-    return _TOO_LARGE.search(words) is not None
+    return _TOO_LARGE.search(message) is not None
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class HttpClient:
     ) -> Generator[Any, None, None]:
         """Yield the JSON of each event of an answer, and `DONE` where it ends as a stream should.
 
-        Of a server that passes over `stream` what comes is one `Whole`.
+        Of a server that passes over `stream` what comes is one `NonStreamedResponse`.
 
         Args:
             path: As of `post`, and so the rest.
@@ -225,7 +225,7 @@ class HttpClient:
             first = first.removeprefix(BOM_UTF8)
             pieces_of_all = chain([first], pieces)
             if first.lstrip().startswith(b"{"):
-                yield Whole(bounded_json.loads(_joined(pieces_of_all)))
+                yield NonStreamedResponse(bounded_json.loads(_joined(pieces_of_all)))
                 return
             for event in event_data(pieces_of_all):
                 if event.startswith(b"[DONE]"):
@@ -492,7 +492,7 @@ def _may_try_again(refusal: ServerRefusal, headers: Mapping[str, str]) -> bool:
     if refusal.asked_for is not None and refusal.asked_for > LONGEST_WAIT_SECONDS:
         return False
     words = json.dumps(refusal.body)
-    if refusal.status_code == 429 and (is_out_of_quota(words) or is_too_large(words)):
+    if refusal.status_code == 429 and (is_out_of_quota(words) or is_request_too_large(words)):
         return False
     told = headers.get("x-should-retry")
     if told in ("true", "false"):

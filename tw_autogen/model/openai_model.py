@@ -21,9 +21,9 @@ from tw_autogen.model.http_client import (
     DONE,
     ConnectionFailed,
     HttpClient,
+    NonStreamedResponse,
     ServerRefusal,
     UnsendableRequest,
-    Whole,
     pause_after,
 )
 from tw_autogen.model.model_request import BaseChatModel, ModelRequest, report_delay
@@ -305,7 +305,7 @@ class OpenAIModel(BaseChatModel):
                 for chunk in chunks:
                     if abandoned.is_set():
                         break
-                    if isinstance(chunk, Whole):
+                    if isinstance(chunk, NonStreamedResponse):
                         return self._read(chunk.data)
                     if chunk is DONE:
                         growing.end()

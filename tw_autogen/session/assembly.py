@@ -28,8 +28,8 @@ from tw_autogen.role import Role, as_role
 from tw_autogen.safe_folder import HeldFolder, SafeFolder
 from tw_autogen.session.earlier_session import EarlierSession, mark_own_session
 from tw_autogen.session.mcp_tools import start_mcp_servers, with_tools
-from tw_autogen.session.named_places import files_of_setting
 from tw_autogen.session.project import Project, project_folder, project_here, read_project
+from tw_autogen.session.referenced_files import files_of_setting
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, place_inputs, several
 from tw_autogen.session.role_configs import (
     Kernels,

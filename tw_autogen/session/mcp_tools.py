@@ -20,7 +20,7 @@ from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
 from tw_autogen.private_files import belongs_to_user, lies_in, make_private_folder
 from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
-from tw_autogen.session.named_places import program_name, server_files
+from tw_autogen.session.referenced_files import program_name, server_files
 from tw_autogen.session.role_configs import RoleConfig, runs_code
 from tw_autogen.session.trust_review import compare_trusted, distrusted_folder, still_remembered
 from tw_autogen.setting_values import naming_folder

@@ -86,11 +86,11 @@ class MentionedFileCopier:
         def exists(name: str) -> bool:
             return next(looks) < _MAX_LOOKS and self._exists(name)
 
-        def longer(name: str) -> str:
+        def existing_longer_name(name: str) -> str:
             names = (one for one in _longer_names(name, text) if "/" not in one or self._source(one) is not None)
             return next(filter(exists, names), name)
 
-        there = [name if exists(name) else longer(name) for name in file_names(text, exists)[:_MAX_NAMED]]
+        there = [name if exists(name) else existing_longer_name(name) for name in file_names(text, exists)[:_MAX_NAMED]]
         known = {*given, *(path.name for path in given.values())}
         paths = {os.path.abspath(path) for path in given.values()}
         wanted = [name for name in there if name not in known]

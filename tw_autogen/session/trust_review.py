@@ -16,7 +16,6 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, current_folder, path_out_of, step_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec
 from tw_autogen.recall import RecallSettings, example_paths
-from tw_autogen.session.named_places import NamedPlaces, lies_in, links_below
 from tw_autogen.session.plugins_read import PLUGIN_SUFFIXES, PluginsRead
 from tw_autogen.session.project import (
     EXAMPLES,
@@ -29,6 +28,7 @@ from tw_autogen.session.project import (
     roles_inside,
     settings_files,
 )
+from tw_autogen.session.referenced_files import ReferencedFiles, lies_in, links_below
 from tw_autogen.session.server_words import UNREADABLE
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.trust_wants import PROGRAMS, Want, rank, wants_of
@@ -407,7 +407,7 @@ class Review:
         Raises:
             ConfigError: they are too many, or what a program loads would be a plugin or a role that is not shown.
         """
-        folder, places, programs = self.folder, NamedPlaces(), NamedPlaces()
+        folder, places, programs = self.folder, ReferencedFiles(), ReferencedFiles()
         places.add_code(code_folders)
         yield from self._example_files()
         yield from settings_files(folder)

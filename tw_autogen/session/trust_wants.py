@@ -12,7 +12,7 @@ from pathlib import Path
 from tw_autogen.named_folders import path_out_of, step_out_of
 from tw_autogen.private_files import lies_in
 from tw_autogen.recall import example_paths
-from tw_autogen.session.named_places import which_below
+from tw_autogen.session.referenced_files import which_below
 from tw_autogen.session.server_words import UNREADABLE, server_lines
 from tw_autogen.setting_values import texts_of
 from tw_autogen.settings import ROLE_SECTION, VARIABLE_SUFFIX, FolderSetting

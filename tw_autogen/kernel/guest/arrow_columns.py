@@ -11,7 +11,7 @@ from struct import unpack_from
 from typing import Any, BinaryIO
 
 from .bounds import MemoryBudget, shown
-from .time_zones import check_zone
+from .time_zone_names import check_zone
 
 _BYTES_PER_VALUE = 64
 """What Python takes for a short text or a small list."""

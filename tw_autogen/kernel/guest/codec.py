@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Protocol
 
 from .bounds import UNBOUNDED, Bounds, check_fields, shown
 from .table_codec import pack_table, take_table
-from .time_zones import check_zone, parse_zone
+from .time_zone_names import check_zone, parse_zone
 
 TAG = "$"
 _STAMP, _SPAN = re.compile(r"[-+.:T0-9]{4,40}"), re.compile(r"[-+.0-9DHMPST]{2,80}")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from .arrow_columns import ArrowReader, ArrowWriter
 from .bounds import Bounds, check_fields, shown
 from .json_size import estimate_parsed_bytes
-from .time_zones import check_zone
+from .time_zone_names import check_zone
 
 
 class _Deferred:

@@ -33,12 +33,12 @@ from .fitted_lines import ALL_OF_IT
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_title_and_tables
 from .plural import pluralize
+from .schema_table import describe_typed_table, rows_of, value_text
 from .statistics_files import read_statistics
 from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import encoding_words, find_encoding
 from .text_outline import text_lines
 from .text_table import MAX_CELLS, RAW_CHARS, block_lines, blocks_of_text, csv_table, cut_line
-from .typed_table import describe_typed_table, rows_of, value_text
 from .workbook_sheets import read_sheets
 from .xml_records import read_records
 

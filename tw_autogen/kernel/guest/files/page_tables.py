@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .csv_dialect import as_lines
-from .number_signs import code_columns, find_signs
+from .number_separators import code_columns, find_number_separators
 from .table_extent import has_names
 from .text_encoding import can_be_utf8
 from .text_table import TextTable, cut_line, drop_blank_rows
@@ -278,11 +278,11 @@ def _signs(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, st
 
     Points that part days and months as well are not taken for signs of thousands.
     """
-    signs = find_signs(rows, ",")
-    if signs.decimal == ".":
+    separators = find_number_separators(rows, ",")
+    if separators.decimal == ".":
         return ".", ","
-    doubtful = code_columns(names, rows, signs.thousands) != code_columns(names, rows, "")
-    return ",", "" if doubtful else signs.thousands
+    doubtful = code_columns(names, rows, separators.thousands) != code_columns(names, rows, "")
+    return ",", "" if doubtful else separators.thousands
 
 
 def _clean(text: str, decimal: str, thousands: str) -> str:

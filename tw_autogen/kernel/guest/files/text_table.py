@@ -22,7 +22,7 @@ from .csv_dialect import (
     parse_rows,
     parse_table,
 )
-from .number_signs import NumberSigns, code_columns, find_signs, is_number, long_integer_columns
+from .number_separators import NumberSeparators, code_columns, find_number_separators, is_number, long_integer_columns
 from .plural import pluralize
 from .table_blocks import TableBlock, find_blocks, find_side_blocks
 from .table_extent import has_names, heads_above, is_note, is_units_row, may_lack_names, rows_of_table
@@ -185,10 +185,10 @@ def csv_table(
     data = [*data, *later]
     wide = [row for row in data if len(row) > len(header)]
     short = [row for row in data if len(row) < len(header)]
-    signs = find_signs(data, separator)
-    notes += _doubtful_signs(header, signs)
+    separators = find_number_separators(data, separator)
+    notes += _doubtful_separators(header, separators)
     called = pandas_names(header) if named else header
-    codes = code_columns(called, data, signs.thousands)
+    codes = code_columns(called, data, separators.thousands)
     if any(any(row[len(header) :]) for row in wide):
         notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(wide[0])}")
     if comments := [row for row in short if row[0].startswith("#")]:
@@ -198,7 +198,7 @@ def csv_table(
         notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(short[0])}")
     notes += _doubtful_names(header, rows) if named else [_NO_NAMES]
     if not sampled:
-        notes += total_notes(header, data, decimal=signs.decimal, thousands=signs.thousands)
+        notes += total_notes(header, data, decimal=separators.decimal, thousands=separators.thousands)
     notes += _below_notes(below, [row[0].strip() for row in data if row])
     if len(header) == 1 and any(any(row[1:]) for row in wide) and not any("\t" in line for line in start.lines):
         return csv_table(start, name, above, "\t", call=call, doubtful=doubtful)  # commas of texts part its lines
@@ -207,8 +207,8 @@ def csv_table(
     dialect = CsvDialect(
         separator,
         start.encoding,
-        signs.decimal,
-        signs.thousands,
+        separators.decimal,
+        separators.thousands,
         skipped,
         codes,
         () if start.rows else long_integer_columns(called, data),
@@ -230,8 +230,8 @@ def csv_table(
         sampled=sampled,
         later=len(later),
         notes=notes,
-        decimal=signs.decimal,
-        thousands=signs.thousands,
+        decimal=separators.decimal,
+        thousands=separators.thousands,
         call=call(dialect) if call else dialect.call(name),
         named=named,
     )
@@ -352,11 +352,11 @@ def _below_notes(below: Sequence[Sequence[str]], values: Sequence[str]) -> list[
     return [said, *(f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES]))]
 
 
-def _doubtful_signs(names: Sequence[str], signs: NumberSigns) -> list[str]:
+def _doubtful_separators(names: Sequence[str], separators: NumberSeparators) -> list[str]:
     """Return a note on columns of numbers whose points, or commas, stand before three digits, as between thousands."""
-    found, kind = [repr(names[at]) for at in signs.doubtful if at < len(names)], {".": "points", ",": "commas"}
-    sign = kind.get(signs.thousands or signs.decimal, "signs")
-    other = "in front of decimals" if signs.thousands else "between thousands"
+    found, kind = [repr(names[at]) for at in separators.doubtful if at < len(names)], {".": "points", ",": "commas"}
+    sign = kind.get(separators.thousands or separators.decimal, "signs")
+    other = "in front of decimals" if separators.thousands else "between thousands"
     return [f"{sign} in {', '.join(found)} may stand {other}, which is not certain"] * bool(found)
 
 
@@ -506,15 +506,15 @@ def block_lines(
 def _profiled(block: TableBlock, names: Sequence[str], separator: str) -> tuple[list[Column], CsvDialect]:
     """Return the columns of a table, and how it has to be read."""
     rows = [row[: len(names)] for row in block.rows]
-    signs = find_signs(rows, separator)
-    columns = profile_columns(names, rows, decimal=signs.decimal, thousands=signs.thousands)
+    separators = find_number_separators(rows, separator)
+    columns = profile_columns(names, rows, decimal=separators.decimal, thousands=separators.thousands)
     left = block.left or 0
     wide = block.left is not None or any(len(row) > len(names) for row in block.rows)
-    codes = code_columns(names, rows, signs.thousands)
+    codes = code_columns(names, rows, separators.thousands)
     dialect = CsvDialect(
         separator,
-        decimal=signs.decimal,
-        thousands=signs.thousands,
+        decimal=separators.decimal,
+        thousands=separators.thousands,
         lines_above=block.header_at,
         codes=codes,
         long_integers=long_integer_columns(names, rows),

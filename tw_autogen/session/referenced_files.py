@@ -81,7 +81,7 @@ def _entries_below(place: Path) -> Iterator[os.DirEntry[str]]:
         ]
 
 
-class NamedPlaces:
+class ReferencedFiles:
     """Files, and folders whose code counts; each folder is walked once."""
 
     def __init__(self) -> None:
@@ -272,7 +272,7 @@ def server_files(servers: Iterable[McpServer], folder: Path) -> Iterator[Path]:
     Raises:
         ConfigError: they are too many.
     """
-    places = NamedPlaces()
+    places = ReferencedFiles()
     for server in servers:
         places.add_server_files(server.started_in(folder), folder)
     return places.files()
@@ -286,7 +286,7 @@ def files_of_setting(key: str, value: str, folder: Path) -> list[Path]:
         value: A path, or a program's name.
         folder: Absolute, without links.
     """
-    places = NamedPlaces()
+    places = ReferencedFiles()
     places.add_setting(FolderSetting(key, Setting(value, key)), folder)
     return sorted(places.files())
 

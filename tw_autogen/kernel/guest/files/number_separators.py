@@ -1,4 +1,4 @@
-"""`find_signs`: which sign of a table's numbers stands in front of decimals and which between thousands."""
+"""Which sign of a table's numbers stands in front of decimals, and which between thousands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHARE = 0.9
 
 
 @dataclass(frozen=True)
-class NumberSigns:
+class NumberSeparators:
     """The signs in the numbers of a table.
 
     Args:
@@ -45,7 +45,7 @@ class NumberSigns:
     doubtful: tuple[int, ...] = ()
 
 
-def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
+def find_number_separators(rows: Sequence[Sequence[str]], separator: str) -> NumberSeparators:
     """Return the signs of the numbers of most columns.
 
     Each column is judged by all its values: those of `1,5` and `12` can only be read with a decimal comma, those of
@@ -82,20 +82,21 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
         maybe = (any("," in one for one in some) or _are_thousands(some, ".") for _, some in either)
         decimal = "," if any(maybe) else "."
     other = "." if decimal == "," else ","
-    certain, doubtful = commas if decimal == "," else pointed, _doubtful(either, other) if separator != "," else ()
+    certain = commas if decimal == "," else pointed
+    doubtful = _undecided_columns(either, other) if separator != "," else ()
     for at, values in certain + either:
         fits = [value for value in values if is_number(value, decimal=decimal)]
         if any(other in fit for fit in fits) and (decimal == "," or len(fits) == len(values)):
-            return NumberSigns(decimal, other, () if (at, values) in certain else doubtful)
+            return NumberSeparators(decimal, other, () if (at, values) in certain else doubtful)
     for sign, values in blanked:
         if all(is_number(value, decimal=decimal) for value in values):
-            return NumberSigns(decimal, sign)
+            return NumberSeparators(decimal, sign)
     if separator == "," or (commas and decimal == ","):
-        return NumberSigns(decimal)
-    return NumberSigns(decimal, doubtful=tuple(at for at, values in either if all(map(is_number, values))))
+        return NumberSeparators(decimal)
+    return NumberSeparators(decimal, doubtful=tuple(at for at, values in either if all(map(is_number, values))))
 
 
-def _doubtful(columns: Sequence[tuple[int, set[str]]], thousands: str) -> tuple[int, ...]:
+def _undecided_columns(columns: Sequence[tuple[int, set[str]]], thousands: str) -> tuple[int, ...]:
     """Return the numbers of the columns whose own values don't show that a sign parts thousands."""
     found = [(at, any(thousands in value for value in values), values) for at, values in columns]
     return tuple(at for at, there, values in found if there and not _are_thousands(values, thousands))
