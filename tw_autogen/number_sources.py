@@ -415,8 +415,8 @@ class _Index:
 
     def _near(self, value: float, half: float) -> WrittenNumber | None:
         half = max(half * (1 + 1e-9), 1e-9 * abs(value))
-        at = bisect.bisect_left(self._values, value - half)
-        return self._sorted[at] if at < len(self._values) and self._values[at] <= value + half else None
+        index = bisect.bisect_left(self._values, value - half)
+        return self._sorted[index] if index < len(self._values) and self._values[index] <= value + half else None
 
 
 def _rounds_to(number: WrittenNumber, value: float) -> bool:
@@ -504,7 +504,7 @@ def _without(marks: re.Pattern[str], text: str) -> str:
 def _place(number: WrittenNumber) -> str:
     """Return what wrote a number, and the line around it."""
     where, text = number.where
-    at = number.start
-    begin = max(text.rfind("\n", max(0, at - _EXCERPT_CHARS), at) + 1, at - _EXCERPT_CHARS // 2, 0)
-    end = text.find("\n", at, at + _EXCERPT_CHARS)
-    return f"{where}: {' '.join(text[begin : end if end >= 0 else at + _EXCERPT_CHARS // 2].split())}"
+    position = number.start
+    begin = max(text.rfind("\n", max(0, position - _EXCERPT_CHARS), position) + 1, position - _EXCERPT_CHARS // 2, 0)
+    end = text.find("\n", position, position + _EXCERPT_CHARS)
+    return f"{where}: {' '.join(text[begin : end if end >= 0 else position + _EXCERPT_CHARS // 2].split())}"

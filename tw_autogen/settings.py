@@ -258,9 +258,9 @@ class Settings:
 
     def _trust_of(self, setting: Setting) -> Trust:
         """Return how far the folder is trusted in whose file a setting stands."""
-        at, project = setting.file and setting.file.parent.resolve(), self.project and self.project.resolve()
-        below = project == Path.cwd() and lies_inside(at, project)  # the current folder may itself lie in a named one
-        return self.trust if below or (at is not None and at == project) else Trust.none
+        folder, project = setting.file and setting.file.parent.resolve(), self.project and self.project.resolve()
+        below = project == Path.cwd() and lies_inside(folder, project)  # the current folder may lie in a named one
+        return self.trust if below or (folder is not None and folder == project) else Trust.none
 
     def _rule_of(self, key: str) -> str:
         """Return what counts of a role's setting, by its dotted key."""

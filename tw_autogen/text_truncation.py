@@ -94,6 +94,6 @@ def trimmed(text: str) -> str:
         '   a  b\n0  1  2'
     """
     lines = text.rstrip().splitlines()
-    first = next((at for at, line in enumerate(lines) if line.strip()), 0)
+    first = next((index for index, line in enumerate(lines) if line.strip()), 0)
     several = len(lines) - first > 1
     return "\n".join(lines[first:]) if several else text.strip()

@@ -122,10 +122,10 @@ def _all_numbers(text: str, where: str, *, words: bool) -> list[WrittenNumber]:
 def _cells(text: str, where: tuple[str, str]) -> Iterator[WrittenNumber]:
     """Yield numbers that stand on both sides of a comma: `1,412` is one number, or two values of a row."""
     for found in _ROW.finditer(text):
-        at = found.start()
+        position = found.start()
         for part in found[0].split(","):
-            yield WrittenNumber(part, at, abs(float(part)), _half_of(part), where=where)
-            at += len(part) + 1
+            yield WrittenNumber(part, position, abs(float(part)), _half_of(part), where=where)
+            position += len(part) + 1
 
 
 def dotted_numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[tuple[WrittenNumber, bool]]:

@@ -68,7 +68,9 @@ class DocumentRetriever(Role):
         for number, one in enumerate(found, 1):
             under = f' (under "{one.heading}")' if one.heading and one.heading not in one.text else ""
             lines.append(f"[{number}] {one.where}{under}{old.get(one.file, '')}\n{_numbered(one)}")
-        sources = [{"number": at, "file": one.file, "lines": [one.first, one.last]} for at, one in enumerate(found, 1)]
+        sources = [
+            {"number": number, "file": one.file, "lines": [one.first, one.last]} for number, one in enumerate(found, 1)
+        ]
         return Post(
             self.name,
             asked.send_from,

@@ -258,20 +258,20 @@ def _headings(lines: list[str]) -> Iterator[_Heading]:
     """Give the headings, in Markdown's or reStructuredText's way; in a block of code there are none."""
     rules: list[str] = []
     fence, underline = "", -1
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if fence:
             closes = line.strip().startswith(fence) and not line.strip().strip(fence[0])
             fence = "" if closes else fence
-        elif at != underline and (found := _FENCE.match(line)):
+        elif index != underline and (found := _FENCE.match(line)):
             fence = found[1]
         elif found := _HEADING.match(line):
-            yield _Heading(at + 1, len(found[1]), found[2].rstrip().rstrip("#").rstrip() or found[2])
-        elif line.strip() and not _is_rule(line) and at + 1 < len(lines):
-            below = lines[at + 1].rstrip()
+            yield _Heading(index + 1, len(found[1]), found[2].rstrip().rstrip("#").rstrip() or found[2])
+        elif line.strip() and not _is_rule(line) and index + 1 < len(lines):
+            below = lines[index + 1].rstrip()
             if _is_rule(below) and len(below) >= len(line.strip()) and below != "```":
-                underline = at + 1
+                underline = index + 1
                 rules += [below[0]] if below[0] not in rules else []
-                yield _Heading(at + 1, rules.index(below[0]) + 1, line.strip())
+                yield _Heading(index + 1, rules.index(below[0]) + 1, line.strip())
 
 
 def _is_rule(line: str) -> bool:
@@ -293,12 +293,12 @@ def _wanted_parts(request: str, headings: list[_Heading], count: int) -> list[_P
     keys = [one.words.casefold()[:_HEADING_CHARS] if len(one.words) > 2 else "" for one in headings]
     named = _named_in(request.casefold(), set(keys) - {""})
     parts = list[_Part]()
-    for at, one in enumerate(headings):
-        if keys[at] not in named:
+    for index, one in enumerate(headings):
+        if keys[index] not in named:
             continue
         below = (
             later.line - 1
-            for later in map(headings.__getitem__, range(at + 1, len(headings)))
+            for later in map(headings.__getitem__, range(index + 1, len(headings)))
             if later.level <= one.level
         )
         if parts and one.line <= parts[-1].last:
@@ -316,11 +316,11 @@ def _named_in(words: str, keys: set[str]) -> set[str]:
     inside = {one.start() for one in re.finditer(rf"(?<={_LETTER}){_LETTER}", words)}
     named = set[str]()
     for size in sorted(set(map(len, keys)), reverse=True):
-        for at in range(len(words) - size + 1):
-            part, cut = words[at : at + size], size < _HEADING_CHARS and at + size in inside
-            if part in keys and at not in inside and not cut:
+        for index in range(len(words) - size + 1):
+            part, cut = words[index : index + size], size < _HEADING_CHARS and index + size in inside
+            if part in keys and index not in inside and not cut:
                 named.add(part)
-                words = f"{words[:at]}{' ' * size}{words[at + size :]}"
+                words = f"{words[:index]}{' ' * size}{words[index + size :]}"
     return named
 
 

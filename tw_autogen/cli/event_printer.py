@@ -323,8 +323,8 @@ class EventPrinter:
 
     def _placed(self, doing: str) -> str:
         steps = self._plan.steps if self._plan else ()
-        at = next((number for number, step in enumerate(steps, 1) if step.status is Status.current), 0)
-        return f"step {at} of {len(steps)} {self._marks.dot} {doing}" if at else doing
+        position = next((number for number, step in enumerate(steps, 1) if step.status is Status.current), 0)
+        return f"step {position} of {len(steps)} {self._marks.dot} {doing}" if position else doing
 
 
 def _without_code(thought: str, code: str) -> str:

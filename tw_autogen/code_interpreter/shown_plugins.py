@@ -177,7 +177,7 @@ class ShownPlugins:
     def _found(self, shown: Shown, words: Sequence[str]) -> str:
         """Answer a lookup: the best in full, some more by their lines."""
         ranked = rank_plugins(self.specs, " ".join(words), self._ranker)[:_FOUND_LINES]
-        specs = [self.specs[at] for at, _ in ranked]
+        specs = [self.specs[index] for index, _ in ranked]
         if not specs:
             return "No plugin has to do with these words. Look with others, or do without."
         best = [spec for spec in specs[:_FOUND_STUBS] if spec.name not in shown.names]
@@ -189,7 +189,7 @@ class ShownPlugins:
         if self._lines:
             return ""
         most = self._settings.auto_plugin_selection_topk + _NEAR_LINES
-        ranked = [self.specs[at] for at, _ in rank_plugins(self.specs, task, self._ranker)[:most]]
+        ranked = [self.specs[index] for index, _ in rank_plugins(self.specs, task, self._ranker)[:most]]
         near = [one for one in ranked if one.name not in shown.names | shown.lines and one.name not in pool]
         if not near:
             return ""

@@ -144,8 +144,8 @@ class _Check:
             tree = parse(text)
             check_compiles(tree, "<cell>", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         except SyntaxError as error:
-            at = _line_of(error.lineno or 1, lines)
-            return [_syntax(error, first_line - 1 + at, bare_magic(code))]
+            line = _line_of(error.lineno or 1, lines)
+            return [_syntax(error, first_line - 1 + line, bare_magic(code))]
         except (
             ValueError,
             RecursionError,

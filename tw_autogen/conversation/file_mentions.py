@@ -88,7 +88,7 @@ def file_names(text: str, exists: Callable[[str], bool] = lambda name: False) ->
         for found in _QUOTED.finditer(marked)
         for group in [found.lastgroup or 0]
     ]
-    quoted = {place for at, name in spans for place in range(at, at + len(name))}
+    quoted = {place for position, name in spans for place in range(position, position + len(name))}
     for run in _RUN.finditer(marked):
         if run.start() in quoted or run[0].startswith("//") or text.endswith("://", 0, run.start()):
             continue
@@ -105,8 +105,8 @@ def _ends_of_names(run: str) -> list[tuple[int, int]]:
     """Return where what may be names begin and end in a marked text without blanks: at suffixes before a word."""
     found, start = list[tuple[int, int]](), 0
     ends = [suffix.end() for suffix in _SUFFIX.finditer(run, 1)]
-    for at, end in enumerate(ends):
-        if at + 1 == len(ends) or run.startswith(_MARK, end):
+    for index, end in enumerate(ends):
+        if index + 1 == len(ends) or run.startswith(_MARK, end):
             found.append((start, end))
             start = end
     return found
@@ -121,13 +121,13 @@ def _begun(name: str, exists: Callable[[str], bool], *, blank: bool) -> str:
         blank: Whether a blank stands before it.
     """
     marked = _marked(name[-_MAX_CHARS:])
-    breaks = [at for at, before in enumerate(marked, 1) if before == _MARK]
+    breaks = [number for number, before in enumerate(marked, 1) if before == _MARK]
     if not breaks:
         return name
     name = name[-_MAX_CHARS:]
-    for at in (0, *breaks):
-        if exists(name[at:]):
-            return name[at:]
+    for position in (0, *breaks):
+        if exists(name[position:]):
+            return name[position:]
     if blank or marked[0] != _MARK:
         return name
     latin = name[breaks[-1] :]

@@ -104,7 +104,7 @@ def table_csv(table: Any) -> str:
         ValueError: it has more than 256 million characters; a category takes little memory, whatever its rows write.
     """
     index, text = table.index, _LimitedText()
-    text.refuse_more(sum(map(_longest, [index, *(table.iloc[:, at] for at in range(table.shape[1]))])))
+    text.refuse_more(sum(map(_longest, [index, *(table.iloc[:, index] for index in range(table.shape[1]))])))
     table.to_csv(text, index=index.dtype.kind not in "iu" or index.name is not None)
     return text.getvalue()
 

@@ -142,8 +142,8 @@ class Conversations(Generic[Kept]):
         with self._guard:
             self._used[id(used)] = weakref.ref(used)
             self._used.move_to_end(id(used))
-            for at in [at for at, one in self._used.items() if one() is None]:
-                del self._used[at]
+            for index in [key for key, one in self._used.items() if one() is None]:
+                del self._used[index]
             others = [one for one in self._open() if one is not used]
             surplus = [other for other in others if not other.busy][: max(0, len(others) + 1 - self._most_open)]
             for one in surplus:  # where two requests end at once, each closes others; a next request marks it again

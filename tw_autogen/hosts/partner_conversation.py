@@ -239,7 +239,7 @@ class PartnerConversation:
         rest = self._unknown(chat)
         if not rest:  # the same chat again: its last request is asked again, unless the agent spoke last
             return [] if not chat or chat[-1].own else list(self._asked)
-        last = max((at for at, one in enumerate(rest) if one.own), default=-1) + 1
+        last = max((index for index, one in enumerate(rest) if one.own), default=-1) + 1
         for line in rounds_of_lines(rest[:last], session.entry):
             session.remember(line)
         self._note([(one.own, one.text) for one in rest])
@@ -404,7 +404,7 @@ class PartnerConversation:
                     return chat[count:]
         if not self._known:
             return chat
-        rest = chat[max((at for at, one in enumerate(chat) if one.own), default=-1) + 1 :]
+        rest = chat[max((index for index, one in enumerate(chat) if one.own), default=-1) + 1 :]
         return [*(one for one in rest[:-1] if (False, one.text) not in said), *rest[-1:]]
 
 
@@ -436,9 +436,9 @@ def rounds_of_lines(lines: Sequence[Line], entry: str) -> list[Round]:
     rounds: list[Round] = []
     asked: list[Line] = []
     said: list[Line] = []
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         (said if line.own else asked).append(line)
-        if line.own and (at + 1 == len(lines) or not lines[at + 1].own):
+        if line.own and (index + 1 == len(lines) or not lines[index + 1].own):
             request = words_of(asked) or _SPOKE_FIRST
             posts = [Post(USER, entry, request), Post(entry, USER, "\n\n".join(each.text for each in said))]
             rounds.append(Round(request, posts=posts, state=RoundState.finished))

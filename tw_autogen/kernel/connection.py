@@ -91,8 +91,8 @@ class MessageDecoder:
             that would take too much memory is left out: empty, so that whoever waits for the message goes on.
         """
         try:
-            at = parts.index(_DELIMITER) + 1
-            signature, header, parent, metadata, content = parts[at : at + 5]
+            index = parts.index(_DELIMITER) + 1
+            signature, header, parent, metadata, content = parts[index : index + 5]
         except ValueError:
             return None
         signer = self._signer.copy()

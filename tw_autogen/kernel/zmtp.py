@@ -144,12 +144,12 @@ class _FrameReader:
         return None
 
     def _take_head(self) -> bool:
-        data, at = self.data, self._at
-        size = 9 if at < len(data) and data[at] & _LONG else 2
-        if len(data) - at < size:
+        data, offset = self.data, self._at
+        size = 9 if offset < len(data) and data[offset] & _LONG else 2
+        if len(data) - offset < size:
             return False
-        self._flags = data[at]
-        self._left = data[at + 1] if size == 2 else int.from_bytes(data[at + 1 : at + 9], "big")
+        self._flags = data[offset]
+        self._left = data[offset + 1] if size == 2 else int.from_bytes(data[offset + 1 : offset + 9], "big")
         self._at += size
         return True
 
@@ -358,7 +358,7 @@ class ZmtpSocket:
         if self._closed:
             return
         last = len(parts) - 1
-        pieces = ((_frame_head(len(part), _MORE if at < last else 0), part) for at, part in enumerate(parts))
+        pieces = ((_frame_head(len(part), _MORE if index < last else 0), part) for index, part in enumerate(parts))
         self._unsent.append(_SendBuffer(b"".join(one for pair in pieces for one in pair)))
         self._unsent_cost = self._unsent[-1].cost + (self._unsent_cost if len(self._unsent) > 1 else 0)
         self.advance(reads=False)

@@ -182,8 +182,8 @@ class OpenAIEmbedder:
             ModelError: naming the server, what was wrong, and what to do.
         """
         found: list[Sequence[float]] = []
-        for at in range(0, len(texts), _AT_ONCE):
-            found += self._model.vectors(texts[at : at + _AT_ONCE])
+        for index in range(0, len(texts), _AT_ONCE):
+            found += self._model.vectors(texts[index : index + _AT_ONCE])
         return found
 
 

@@ -194,7 +194,7 @@ class OpenAIModel(BaseChatModel):
                 return self.vectors(texts[:half]) + self.vectors(texts[half:])
             raise self._failure(failed) from None
         found, order = _list_of(answer, "embedding") or [], _list_of(answer, "index")
-        if order and all(isinstance(at, int) for at in order) and len(set(order)) == len(order):
+        if order and all(isinstance(index, int) for index in order) and len(set(order)) == len(order):
             found = [vector for _, vector in sorted(zip(order, found, strict=True), key=lambda one: one[0])]
         if len(found) != len(texts):
             raise ModelError(

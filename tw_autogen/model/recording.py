@@ -217,8 +217,10 @@ class RecordingModel(BaseChatModel):
     def _recall(self, role: str, prompt: str) -> Completion | None:
         """Take what an earlier try was told on this very prompt."""
         with self._lock:
-            at = next((at for at, one in enumerate(self._known) if (one.role, one.prompt) == (role, prompt)), None)
-            return None if at is None else self._known.pop(at).completion
+            position = next(
+                (index for index, one in enumerate(self._known) if (one.role, one.prompt) == (role, prompt)), None
+            )
+            return None if position is None else self._known.pop(position).completion
 
     def _keep(self, reply: RecordedReply) -> None:
         with self._lock:

@@ -101,10 +101,10 @@ class ReplayModel(BaseChatModel):
         with self._lock:
             number, self._calls = self._calls, self._calls + 1
             call = f"call {number + 1}" + (f", {role}" if role else "")
-            own = [at for at, one in self._left.items() if _goes_with(one, role)]
+            own = [index for index, one in self._left.items() if _goes_with(one, role)]
             if not own:
                 raise ReplayParted(self._parted(role, call, last), index=number)
-            index = next((at for at in own if self._left[at].prompt == prompt), own[0])
+            index = next((index for index in own if self._left[index].prompt == prompt), own[0])
             reply = self._left[index]
             if reply.prompt not in ("", prompt):
                 note = f"{call}: recorded after {reply.last!r}, asked now after {last!r}"
@@ -149,4 +149,4 @@ def _goes_with(reply: RecordedReply, role: str) -> bool:
 
 def pieces(text: str) -> Iterator[str]:
     """Cut text as a streaming server would."""
-    return (text[at : at + _PIECE_CHARS] for at in range(0, len(text), _PIECE_CHARS))
+    return (text[index : index + _PIECE_CHARS] for index in range(0, len(text), _PIECE_CHARS))

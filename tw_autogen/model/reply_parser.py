@@ -237,19 +237,19 @@ def _rejoined(blocks: list[FencedBlock], most: int = _MAX_REJOINED) -> list[Fenc
     """
     if not most:
         return blocks
-    for at, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         if block.kind != "python":
             continue
-        rest = "".join(one.text for one in blocks[at + 1 :])
-        closed = at + 1 < len(blocks)
+        rest = "".join(one.text for one in blocks[index + 1 :])
+        closed = index + 1 < len(blocks)
         code = extend_past_inner_fence(block.inner, rest) if closed else without_prose(block.inner.rstrip())
         if closed and code:
             follows = rest[len(code) - len(block.inner.rstrip()) - len("\n```\n") :].lstrip("\n")
             more = split_blocks(follows.removeprefix("```"))
-            return [*blocks[:at], FencedBlock("python", block.text, code), *_rejoined(more, most - 1)]
+            return [*blocks[:index], FencedBlock("python", block.text, code), *_rejoined(more, most - 1)]
         if not closed and code != block.inner.rstrip():
             prose = block.inner.rstrip()[len(code) :]
-            return [*blocks[:at], FencedBlock("python", block.text, code), FencedBlock("text", prose)]
+            return [*blocks[:index], FencedBlock("python", block.text, code), FencedBlock("text", prose)]
     return blocks
 
 
@@ -260,19 +260,19 @@ def _objects(text: str, *, in_code: bool) -> Iterator[dict[str, Any]]:
         text: The reply.
         in_code: Also those in fenced Python blocks.
     """
-    at, mended, repaired, fence = 0, 0, 0, None if in_code else PYTHON_FENCE.search(text)
-    while start := OBJECT.search(text, at):
+    position, mended, repaired, fence = 0, 0, 0, None if in_code else PYTHON_FENCE.search(text)
+    while start := OBJECT.search(text, position):
         begin = text.index("{", start.start())
-        if fence and fence.start() < at:  # inside the object before
-            fence = PYTHON_FENCE.search(text, at)
+        if fence and fence.start() < position:  # inside the object before
+            fence = PYTHON_FENCE.search(text, position)
         if fence and fence.start() < begin:
             closing = CLOSING_FENCE.search(text, fence.end())
             if closing is None:
                 return
-            at = closing.end()
+            position = closing.end()
             continue
         try:
-            value, at = _DECODER.raw_decode(text, begin)
+            value, position = _DECODER.raw_decode(text, begin)
         except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, or nested too deep
             repaired += 1
             if repaired > _MAX_REPAIRED:
@@ -280,7 +280,7 @@ def _objects(text: str, *, in_code: bool) -> Iterator[dict[str, Any]]:
             if mended < _MAX_CODE_FIELDS and _BEFORE_OBJECT.search(text, max(0, begin - _LONGEST_TAG), begin):
                 mended, text = mended + 1, mend_code_field(text, begin)
                 fence = None if in_code else PYTHON_FENCE.search(text, begin)
-            value, at = _sloppy(text, begin)
+            value, position = _sloppy(text, begin)
         yield _fields(value)
 
 
@@ -289,11 +289,11 @@ def _sloppy(text: str, begin: int) -> tuple[Any, int]:
     try:
         return _DECODER.raw_decode(text, begin)
     except (ValueError, RecursionError):
-        at = _end(text, begin)
-    value = _mended(text[begin:at])
-    if not _fields(value) and at < (last := text.rfind("}") + 1):  # stray quotes have misled the search
+        position = _end(text, begin)
+    value = _mended(text[begin:position])
+    if not _fields(value) and position < (last := text.rfind("}") + 1):  # stray quotes have misled the search
         return _mended(text[begin:last]), last
-    return value, at
+    return value, position
 
 
 def _end(text: str, begin: int) -> int:
@@ -304,8 +304,8 @@ def _end(text: str, begin: int) -> int:
             deep.
     """
     depth, quoted, skip = 0, False, False
-    for at in range(begin, len(text)):
-        char = text[at]
+    for index in range(begin, len(text)):
+        char = text[index]
         if skip:
             skip = False
         elif char == "\\":
@@ -315,7 +315,7 @@ def _end(text: str, begin: int) -> int:
         elif not quoted and char in "{}":
             depth += 1 if char == "{" else -1
             if depth == 0:
-                return at + 1
+                return index + 1
             if depth > DEEPEST:
                 raise Unreadable(_TOO_DEEP)
     rest = text.rstrip().rstrip("`~").rstrip()

@@ -112,7 +112,7 @@ class LexicalRanker:
             [Counter(one for word in _words(field) for one in _features(word)) for field in fields] for fields in texts
         ]
         joined = ["".join(_WORD.findall(_folded(fields[0]))) for fields in texts]
-        means = [sum(one[at].total() for one in found) / max(1, len(found)) or 1.0 for at in range(len(weights))]
+        means = [sum(one[index].total() for one in found) / max(1, len(found)) or 1.0 for index in range(len(weights))]
         wanted = dict.fromkeys(one for word in _words(query) for one in _features(word))
         scores = [0.0] * len(texts)
         for feature in wanted:
@@ -148,17 +148,17 @@ class _Index:
         scores, related = [0.0] * self._count, [False] * self._count
         words = dict.fromkeys(_words(query))
         for feature in dict.fromkeys(one for word in words for one in _features(word)):
-            for at, weight in self._words.get(feature, ()):
-                scores[at] += weight
-                related[at] = True
+            for index, weight in self._words.get(feature, ()):
+                scores[index] += weight
+                related[index] = True
         for word in words:
             grams = set(_grams(word))
-            shared = Counter(at for gram in grams for at, _ in self._grams.get(gram, ()))
-            for at, count in shared.items():
-                related[at] = related[at] or count >= _SHARED_GRAMS * len(grams)
+            shared = Counter(position for gram in grams for position, _ in self._grams.get(gram, ()))
+            for index, count in shared.items():
+                related[index] = related[index] or count >= _SHARED_GRAMS * len(grams)
             for gram in grams:
-                for at, weight in self._grams.get(gram, ()):
-                    scores[at] += _GRAM_WEIGHT * weight
+                for index, weight in self._grams.get(gram, ()):
+                    scores[index] += _GRAM_WEIGHT * weight
         return [score if known else 0.0 for score, known in zip(scores, related, strict=True)]
 
 
@@ -189,7 +189,7 @@ def best_first(scores: Sequence[float], *, above: float = 0.0) -> Ranked:
         >>> best_first([0.1, 0.0, 0.7])
         [(2, 0.7), (0, 0.1)]
     """
-    found = [(at, score) for at, score in enumerate(scores) if score > above]
+    found = [(index, score) for index, score in enumerate(scores) if score > above]
     return sorted(found, key=lambda one: (-one[1], one[0]))
 
 
@@ -211,7 +211,7 @@ def _words(text: str) -> Iterator[str]:
         for is_unspaced, run in runs:
             word = "".join(run)
             if is_unspaced:
-                yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
+                yield from (word[index : index + 2] for index in range(max(1, len(word) - 1)))
             elif len(word) > 1 and word not in _STOPWORDS:
                 yield word if _DIGIT.search(word) else _singular(word)
 
@@ -235,7 +235,7 @@ def _grams(word: str) -> list[str]:
     """Return the runs of three characters of a word; of a code, a number, or a short word none."""
     if _DIGIT.search(word) or len(word) <= _GRAM_CHARS:
         return []
-    return [word[at : at + _GRAM_CHARS] for at in range(len(word) - _GRAM_CHARS + 1)]
+    return [word[index : index + _GRAM_CHARS] for index in range(len(word) - _GRAM_CHARS + 1)]
 
 
 def _singular(word: str) -> str:

@@ -86,4 +86,4 @@ def _columns(answer: str) -> list[list[str]]:
             rows.append(numbers)
         elif len(numbers) > 1:
             rows.append(numbers[:-1])
-    return [[row[at] for row in rows if len(row) > at] for at in range(max(map(len, rows), default=0))]
+    return [[row[index] for row in rows if len(row) > index] for index in range(max(map(len, rows), default=0))]

@@ -48,8 +48,8 @@ def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
             path=path,
         )
     specs = [_spec(function, decorator, path) for function, decorator in found]
-    for at, (function, _) in enumerate(found):
-        if function.name in [one.name for one in specs[:at]]:
+    for index, (function, _) in enumerate(found):
+        if function.name in [one.name for one in specs[:index]]:
             raise PluginLoadError(f"there are two functions {function.name!r}", path=path, line=function.lineno)
     return tuple(replace(spec, text=text, files=trusted_files_for(path)) for spec in specs)
 

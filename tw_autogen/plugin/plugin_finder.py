@@ -266,10 +266,10 @@ def _renamed(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[P
     if takes_any or listed <= set(taken):
         return parameters
     return tuple(
-        replace(parameter, name=positional[at])
-        if parameter.name not in taken and at < len(positional) and positional[at] not in listed
+        replace(parameter, name=positional[index])
+        if parameter.name not in taken and index < len(positional) and positional[index] not in listed
         else parameter
-        for at, parameter in enumerate(parameters)
+        for index, parameter in enumerate(parameters)
     )
 
 

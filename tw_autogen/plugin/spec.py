@@ -251,20 +251,18 @@ def _read_parameter(plain: Any, at: str, path: Path) -> Parameter:
 
 def _check_parameters(parameters: tuple[Parameter, ...], path: Path) -> None:
     seen: set[str] = set()
-    for at, parameter in enumerate(parameters, 1):
-        _check_name(parameter.name, f"parameters[{at}].name", path)
+    for number, parameter in enumerate(parameters, 1):
+        _check_name(parameter.name, f"parameters[{number}].name", path)
         if parameter.name in seen:
-            raise PluginSpecError(f"parameters[{at}]: {parameter.name!r} stands there twice", path=path)
+            raise PluginSpecError(f"parameters[{number}]: {parameter.name!r} stands there twice", path=path)
         if parameter.required and parameter.default is not NO_DEFAULT:
             raise PluginSpecError(
-                f"parameters[{at}]: {parameter.name!r} is required and has a default; leave one of the two out",
+                f"parameters[{number}]: {parameter.name!r} is required and has a default; leave one of the two out",
                 path=path,
             )
         if parameter.by and parameter.by not in _BY:
-            raise PluginSpecError(
-                f"parameters[{at}].by: expected {' or '.join(_BY)}, found {parameter.by!r}{nearest(parameter.by, _BY)}",
-                path=path,
-            )
+            found = f"found {parameter.by!r}{nearest(parameter.by, _BY)}"
+            raise PluginSpecError(f"parameters[{number}].by: expected {' or '.join(_BY)}, {found}", path=path)
         seen.add(parameter.name)
 
 

@@ -158,10 +158,10 @@ class ChatHistory:
             count: How many messages.
             words: The text, such as a summary.
         """
-        at, end = self._static, self._static + count
+        start, end = self._static, self._static + count
         for part in (
             part
-            for message in self.messages[at:end]
+            for message in self.messages[start:end]
             if message["role"] == "user"
             for part in _parts(message["content"])
         ):
@@ -170,9 +170,9 @@ class ChatHistory:
         answered = follows is not None and follows["role"] != "user"
         said = "" if follows is None or answered else follows["content"]
         self._front = _joined(self._fixed, words)
-        self.messages[at : end + bool(said)] = [{"role": "user", "content": _joined(self._front, said)}]
+        self.messages[start : end + bool(said)] = [{"role": "user", "content": _joined(self._front, said)}]
         gone = count - 1 if answered else count  # what the user says next is added to the summary
-        self._begun = {key: max(at, one - gone) for key, one in self._begun.items()}
+        self._begun = {key: max(start, one - gone) for key, one in self._begun.items()}
 
     def append_user(self, words: str, images: tuple[str, ...] = ()) -> None:
         """Append a text of the user, to the last message if that has no answer yet.
@@ -317,7 +317,7 @@ class ChatHistory:
             refused, as in `withdraw_if_refused`, those after the role's own last one are left out.
         """
         for one in memory.rounds:
-            answered = [at for at, post in enumerate(one.posts, 1) if post.send_from == memory.role]
+            answered = [number for number, post in enumerate(one.posts, 1) if post.send_from == memory.role]
             until = max(answered, default=0) if _is_refusal(one.error) else None
             for post in one.posts[:until]:
                 if post.id not in self._seen:

@@ -198,10 +198,10 @@ class DocumentIndex:
             ConfigError: its folder is reached over a link, or can't be made.
         """
         file = Path(os.path.expanduser(path)) if path else self.folder / INDEX_FILE
-        at = "." if os.path.abspath(file.parent) == str(self.folder) else str(self.folder)
-        head: dict[str, Any] = {"format": _FORMAT, "folder": at, "files": dict(self.files)}
-        if at != ".":
-            head["made_here"] = _vouched(at, self.files)
+        folder = "." if os.path.abspath(file.parent) == str(self.folder) else str(self.folder)
+        head: dict[str, Any] = {"format": _FORMAT, "folder": folder, "files": dict(self.files)}
+        if folder != ".":
+            head["made_here"] = _vouched(folder, self.files)
         lines = ",\n".join(map(_line, self.passages))
         start = json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}")
         with _held(file.parent) as opened:
@@ -231,11 +231,11 @@ class DocumentIndex:
         Raises:
             ModelError: a server could not be asked.
         """
-        ranked = [at for at, _ in ranker.rank(question, self._texts())[:top_k]]
+        ranked = [index for index, _ in ranker.rank(question, self._texts())[:top_k]]
         spans: list[tuple[int, int]] = []
-        for at in ranked:
-            if not any(first <= at <= last for first, last in spans):
-                spans.append(self._grown(at, around_chars, spans))
+        for position in ranked:
+            if not any(first <= position <= last for first, last in spans):
+                spans.append(self._grown(position, around_chars, spans))
         return [self._joined(first, last) for first, last in spans]
 
     def changed(self) -> list[str]:
@@ -402,7 +402,7 @@ def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
     for paragraph in _paragraphs(lines, headings, passage_chars):
         found = headings.get(paragraph[0][0])
         chars = sum(len(line) + 1 for _, line in (*gathered, *paragraph))
-        bare = all(at in headings or not line.strip() for at, line in gathered)
+        bare = all(index in headings or not line.strip() for index, line in gathered)
         if gathered and (chars > passage_chars or (found and not bare)):
             yield from done()
         heading = found or heading

@@ -129,13 +129,13 @@ def select_examples(
     ]
     if sum(one.tokens for one in mine) <= tokens:
         return tuple(mine)
-    alike = [at for at, _ in ranker.rank(request, [one.requests for one in mine])]
+    alike = [index for index, _ in ranker.rank(request, [one.requests for one in mine])]
     taken, left = set[int](), tokens
-    for at in [*alike, *(at for at in range(len(mine)) if at not in alike)]:
-        if mine[at].tokens <= left:
-            taken.add(at)
-            left -= mine[at].tokens
-    return tuple(one for at, one in enumerate(mine) if at in taken)
+    for position in [*alike, *(index for index in range(len(mine)) if index not in alike)]:
+        if mine[position].tokens <= left:
+            taken.add(position)
+            left -= mine[position].tokens
+    return tuple(one for index, one in enumerate(mine) if index in taken)
 
 
 def cleaned_example(

@@ -123,7 +123,7 @@ def select_experiences(
     if not experiences:
         return ()
     ranked = ranker.rank(request, [experience.about for experience in experiences])
-    return tuple(experiences[at] for at, score in ranked[:top_k] if score > min_score)
+    return tuple(experiences[index] for index, score in ranked[:top_k] if score > min_score)
 
 
 def collect_experience(rounds: Sequence[Round]) -> Experience:

@@ -69,12 +69,12 @@ def numbers(
         within: How far from it a number may be, in its own unit.
     """
     last = list({seen.number: seen for seen in rounds}.values())
-    for at, value in enumerate(values):
-        if at >= len(last):
+    for index, value in enumerate(values):
+        if index >= len(last):
             yield f"{span(rounds)}: expected {len(values)} requests to be answered, found {len(last)}"
             return
         if value is not None:
-            yield from number([last[at]], value, within=within)
+            yield from number([last[index]], value, within=within)
 
 
 def answer(rounds: Rounds, matches: Regex) -> Problems:

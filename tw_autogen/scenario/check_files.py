@@ -97,8 +97,8 @@ def table(
             count += 1
             for column, numbers in wanted.items():
                 if column in header and len(cells[column]) <= max(len(numbers), _SHOWN_CELLS):
-                    at = header.index(column)
-                    cells[column].append(line[at] if at < len(line) else "")
+                    index = header.index(column)
+                    cells[column].append(line[index] if index < len(line) else "")
     except csv.Error as error:
         yield f"{name}: expected a CSV file, found {error}"
         return

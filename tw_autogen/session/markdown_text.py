@@ -115,8 +115,8 @@ def markdown_cells(markdown: str) -> list[str]:
     as_written, lines, pieces, begin = text.split("\n"), inert.split("\n"), list[str](), 0
     for token in _parser().parse(inert):  # what is shown is what is read: a tag that is none any more begins no block
         if token.type in _CODE and token.level == 0 and token.map:
-            at, language = token.map[0] + (token.type == "fence"), token.info.strip()
-            code = _code_as_written(token.content, lines[at:], as_written[at:])
+            line, language = token.map[0] + (token.type == "fence"), token.info.strip()
+            code = _code_as_written(token.content, lines[line:], as_written[line:])
             pieces += ["\n".join(lines[begin : token.map[0]])]
             pieces += [fenced(code, language if language in _LANGUAGES else "")]
             begin = token.map[1]

@@ -155,8 +155,8 @@ class _Notebook:
             f"**Not run to its end:**\n\n{fenced(node.source, 'python')}",
             *([fenced(output.rstrip("\n"))] if output else []),
         ]
-        at = next(at for at, cell in enumerate(self._cells) if cell is node)
-        self._cells[at] = nbformat.v4.new_markdown_cell("\n\n".join(words), metadata={"tags": [tag]}, id=node.id)
+        position = next(index for index, cell in enumerate(self._cells) if cell is node)
+        self._cells[position] = nbformat.v4.new_markdown_cell("\n\n".join(words), metadata={"tags": [tag]}, id=node.id)
 
     @singledispatchmethod
     def take(self, event: Event) -> None:
@@ -270,7 +270,7 @@ class _Notebook:
             )
         if not event.ok:
             lines = event.error.splitlines()
-            last = max((at for at, line in enumerate(lines) if line.startswith("Traceback (")), default=0)
+            last = max((index for index, line in enumerate(lines) if line.startswith("Traceback (")), default=0)
             said = next((match for line in lines[last:] if (match := _EXCEPTION.match(line))), None)
             name, value = (said[1], said[2] or "") if said else ("Stopped", event.error.strip())
             outputs.append(nbformat.v4.new_output("error", ename=name, evalue=value, traceback=lines))

@@ -187,8 +187,8 @@ class NotebookProgress:
                 line = f"No answer: {self._error}" if self._error else "No answer"
             return note_html(line), visible(line)
         steps = self._plan.steps if self._plan else ()
-        at = next((number for number, step in enumerate(steps, 1) if step.status is Status.current), 0)
-        line = " · ".join([*([f"step {at} of {len(steps)}"] if at else []), self._doing, seconds])
+        position = next((number for number, step in enumerate(steps, 1) if step.status is Status.current), 0)
+        line = " · ".join([*([f"step {position} of {len(steps)}"] if position else []), self._doing, seconds])
         text = "\n".join(self._output).replace("\r", "").strip("\n")
         parts = [plan_html(self._plan) if self._plan else "", note_html(line), output_html(text) if text else ""]
         return "".join(parts), visible(line)

@@ -244,7 +244,9 @@ class Program:
 def _free(name: str, taken: set[str]) -> str:
     """Return a name that is not taken: it, or with a number behind it."""
     return next(
-        free for free in itertools.chain([name], (f"{name}_{at}" for at in itertools.count(2))) if free not in taken
+        free
+        for free in itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
+        if free not in taken
     )
 
 
@@ -306,11 +308,15 @@ def _without_magics(code: str) -> str:
             parse(made := "\n".join(lines))
             return made
         except SyntaxError as error:
-            at = (error.lineno or 0) - 1
-            if not 0 <= at < len(lines) or lines[at].lstrip()[:1] not in ("%", "!") or lines[at].endswith("\\"):
+            index = (error.lineno or 0) - 1
+            if (
+                not 0 <= index < len(lines)
+                or lines[index].lstrip()[:1] not in ("%", "!")
+                or lines[index].endswith("\\")
+            ):
                 return code
-            timed = _RUNS_LINE.match(lines[at])
-            lines[at] = f"{timed[1]}{lines[at][timed.end() :]}" if timed else f"# {lines[at]}"
+            timed = _RUNS_LINE.match(lines[index])
+            lines[index] = f"{timed[1]}{lines[index][timed.end() :]}" if timed else f"# {lines[index]}"
         except (ValueError, RecursionError):
             return code
     return code

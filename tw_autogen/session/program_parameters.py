@@ -182,10 +182,10 @@ class ParameterFinder:
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         self._visit(node.func, "", False, found, use=_VALUE)
         reads, lists = bool(_READERS.match(called)), _lists(node.func, called)
-        for at, arg in enumerate(node.args, 1):
+        for number, arg in enumerate(node.args, 1):
             if _QUERIES.match(called) and isinstance(node.func, ast.Attribute):
                 found += self._in_query(arg)
-            use = "" if called in _NO_COUNTS else f"{called or _VALUE}_{at}" if at > 1 else called or _VALUE
+            use = "" if called in _NO_COUNTS else f"{called or _VALUE}_{number}" if number > 1 else called or _VALUE
             self._visit(arg, "", reads, found, use=use, lists=lists)
         for pair in node.keywords:
             if self._is_asked_for(pair):

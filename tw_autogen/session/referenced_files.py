@@ -376,7 +376,7 @@ def _parts(word: str) -> Iterator[str]:
     for part in filter(None, _BETWEEN_PATHS.split(word)):
         yield part
         if part.startswith("-") and not part.startswith("--"):
-            yield from filter(None, (part[at:] for at in range(2, 2 + _MAX_SHORT_OPTIONS)))
+            yield from filter(None, (part[index:] for index in range(2, 2 + _MAX_SHORT_OPTIONS)))
 
 
 def _shell_words(text: str) -> list[str]:

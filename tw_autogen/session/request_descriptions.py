@@ -131,13 +131,13 @@ class RequestDescriptions:
         earlier = [name for name in self.told.files if name not in texts]
         if sum(map(len, texts.values())) > self._settings.profile_chars:
             texts, joins, stands_for = _folded(described, texts, joins)
-        ranked = [at for at, _ in self._ranker.rank(text, list(texts.values()))]
+        ranked = [index for index, _ in self._ranker.rank(text, list(texts.values()))]
         limit = self._settings.profile_chars
         kept = _first_lines(texts, ranked, limit)
         if left := len(texts) - len(kept):
-            limit -= sum(_line_chars(name, "") for at, name in enumerate(texts) if at in kept)
-            texts = {name: one for at, (name, one) in enumerate(texts.items()) if at in kept}
-            ranked = [kept.index(at) for at in ranked if at in kept]
+            limit -= sum(_line_chars(name, "") for index, name in enumerate(texts) if index in kept)
+            texts = {name: one for index, (name, one) in enumerate(texts.items()) if index in kept}
+            ranked = [kept.index(index) for index in ranked if index in kept]
         briefs = {
             one["name"]: _columns_and_call(one, 1 + list(stands_for.values()).count(one["name"])) for one in described
         }
@@ -214,10 +214,10 @@ class RequestDescriptions:
         count = {file.name: file.count for file in files}
         scored = rank_files(text, files)
         told = self.told.folder or {name: "" for name in count if self._was_described(os.path.join(folder, name))}
-        first = [files[at].name for at, _ in scored]
+        first = [files[index].name for index, _ in scored]
         if told:  # an earlier request was told what fits it: only what fits this one better
-            best_told = max((score for at, score in scored if files[at].name in told), default=0.0)
-            first = [files[at].name for at, score in scored if score > max(_FITS * scored[0][1], best_told)]
+            best_told = max((score for index, score in scored if files[index].name in told), default=0.0)
+            first = [files[index].name for index, score in scored if score > max(_FITS * scored[0][1], best_told)]
             wanted = [name for name in first[:_MAX_CANDIDATES] if name not in told]
         else:
             wanted = [*first, *(name for name in count if name not in first)][:_MAX_CANDIDATES]
@@ -236,7 +236,7 @@ class RequestDescriptions:
         left = limit - len(_HEAD) - (_JOIN_CHARS if joins else 0)
         bodies = {name: _of_folder(os.path.join(folder, name), name, texts[name], count[name]) for name in texts}
         briefs = {one["name"]: _brief(one, folder, count[one["name"]]) for one in described if one["name"] in texts}
-        near = [files[at].name for at, score in scored if score > _RELATED * scored[0][1]]
+        near = [files[index].name for index, score in scored if score > _RELATED * scored[0][1]]
         related = {*near, *list(texts)[:_MIN_RELATED]}
         kept = _fitted_bodies(bodies, briefs, related, left)
         now = {name: texts[name] for name, body in kept.items() if body != briefs[name]}
@@ -249,8 +249,8 @@ class RequestDescriptions:
 
     def _was_described(self, path: str) -> bool:
         """Return whether a file of the user's folder was described in a process before, in more than one line."""
-        at = self._before.find(f"- {path!r}: ")
-        return at >= 0 and self._before.startswith("\n  ", self._before.find("\n", at))
+        position = self._before.find(f"- {path!r}: ")
+        return position >= 0 and self._before.startswith("\n  ", self._before.find("\n", position))
 
     def _described(
         self, files: Sequence[tuple[str, str]], *, each: float, together: float | None = None, listed: bool = False
@@ -389,7 +389,9 @@ def _column_lines(described: Mapping[str, Any]) -> list[tuple[str, str]]:
     heads = {repr(column) for column in described["columns"]}
     found = []
     for line in described["lines"]:
-        head = next((line[: at.start()] for at in _AFTER_HEAD.finditer(line) if line[: at.start()] in heads), None)
+        head = next(
+            (line[: match.start()] for match in _AFTER_HEAD.finditer(line) if line[: match.start()] in heads), None
+        )
         if head is not None:
             found.append((head, line))
     return found
@@ -450,13 +452,13 @@ def _fitted_bodies(
     order = list(bodies)
     room = limit - min(int(limit * _BRIEF_SHARE), sum(len(briefs[name]) + 1 for name in order[1:] if name in related))
     kept: dict[str, str] = {}
-    for at, (name, body) in enumerate(bodies.items()):
-        if at < _FIRST and room >= _CUT_CHARS:  # a long one leaves room for the next ones
-            rest = sum(len(bodies[one]) + 1 for one in order[at + 1 : _FIRST] if one in related)
+    for index, (name, body) in enumerate(bodies.items()):
+        if index < _FIRST and room >= _CUT_CHARS:  # a long one leaves room for the next ones
+            rest = sum(len(bodies[one]) + 1 for one in order[index + 1 : _FIRST] if one in related)
             body = "\n".join(
                 kernel_face.Describer.fitted_lines(body.split("\n"), max(room - rest, int(room * _MIN_SHARE)))
             )
-        if at >= _FIRST or len(body) > room:
+        if index >= _FIRST or len(body) > room:
             body = min(body, briefs[name], key=len)
         if len(body) <= limit:
             kept[name] = body
@@ -474,11 +476,11 @@ def _first_lines(texts: Mapping[str, str], ranked: Sequence[int], limit: int) ->
         limit: In characters.
     """
     named, known, found = list(texts.items()), set(ranked), list[int]()
-    for at in [*ranked, *(at for at in range(len(named)) if at not in known)]:
-        limit -= _line_chars(*named[at])
+    for position in [*ranked, *(index for index in range(len(named)) if index not in known)]:
+        limit -= _line_chars(*named[position])
         if found and limit < 0:
             break
-        found.append(at)
+        found.append(position)
     return sorted(found)
 
 
@@ -498,10 +500,10 @@ def _fitted(texts: Mapping[str, str], briefs: Mapping[str, str], ranked: Sequenc
         ranked: Positions, the most relevant first; those that are missing come after them.
         limit: How long all may be, in characters.
     """
-    order = [*ranked, *(at for at in range(len(texts)) if at not in ranked)]
+    order = [*ranked, *(index for index in range(len(texts)) if index not in ranked)]
     parts, names = [text.partition("\n")[::2] for text in texts.values()], list(texts)
     mores = [_MORE.format(name) for name in names]
-    least = [min(len(rest), len(briefs[names[at]] + mores[at])) for at, (_, rest) in enumerate(parts)]
+    least = [min(len(rest), len(briefs[names[index]] + mores[index])) for index, (_, rest) in enumerate(parts)]
     left = limit - sum(min(_TEXT_CHARS, len(first)) for first, _ in parts)
     scarce = sum(len(rest) for _, rest in parts) > left
     found, short = dict[int, str](), list[int]()
@@ -517,12 +519,12 @@ def _fitted(texts: Mapping[str, str], briefs: Mapping[str, str], ranked: Sequenc
             rest = ""
         left -= len(rest)
         found[at] = "\n".join(filter(None, [first, rest]))
-    left -= sum(len(mores[at]) for at in short)
+    left -= sum(len(mores[index]) for index in short)
     for at in short:
         brief = briefs[names[at]] if len(briefs[names[at]]) <= left else ""
         left -= len(brief)
         found[at] = f"{found[at].removesuffix(':')}{brief}; {mores[at]}"
-    return [found[at] for at in range(len(texts))]
+    return [found[index] for index in range(len(texts))]
 
 
 def _cut(text: str, limit: int) -> str:

@@ -107,9 +107,9 @@ class HostModel(BaseChatModel):
             self._derived = (client, wrapper(**config_of_roles(self._llm_config or self._agent.llm_config)))
         derived = self._derived[1]
         if not self._llm_config:  # clients of the user's own making are registered with the agent's wrapper only
-            for at, config in enumerate(client._config_list):
+            for index, config in enumerate(client._config_list):
                 if "model_client_cls" in config:
-                    derived._clients[at] = client._clients[at]
+                    derived._clients[index] = client._clients[index]
         return derived
 
     def _charge(self, client: Any) -> None:

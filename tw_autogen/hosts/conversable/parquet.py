@@ -63,12 +63,12 @@ def _widest_row(file: BinaryIO, size: int, metadata: Any) -> int:
     Raises:
         ValueError: the table has too many values, or its pages take too much memory.
     """
-    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
     if max(metadata.num_rows, sum(one.num_rows for one in groups)) > _MAX_VALUES:
         raise ValueError(f"the table says that it has more than {_MAX_VALUES} rows, which a tool takes at most")
     widest, pages, values = 1, _MAX_PAGES, _MAX_VALUES
     for group in groups:
-        chunks = [group.column(at) for at in range(group.num_columns)]
+        chunks = [group.column(index) for index in range(group.num_columns)]
         starts = [_start(one) for one in chunks]
         if sum(one.total_compressed_size for one in chunks) > size or min(starts, default=0) < 0:
             raise ValueError("the table's columns do not lie in its file side by side")
@@ -153,7 +153,7 @@ def _kinds(kind: Any) -> Iterator[Any]:
     names = ("storage_type", "value_type", "key_type", "item_type")
     inner = [getattr(kind, name) for name in names if hasattr(kind, name)]
     if pa.types.is_struct(kind) or pa.types.is_union(kind):
-        inner += [kind.field(at).type for at in range(kind.num_fields)]
+        inner += [kind.field(index).type for index in range(kind.num_fields)]
     for one in inner:
         yield from _kinds(one)
 
@@ -177,7 +177,7 @@ def _count_values(array: Any) -> int:
 
     kind = array.type
     if pa.types.is_struct(kind):
-        return len(array) + sum(_count_values(array.field(at)) for at in range(kind.num_fields))
+        return len(array) + sum(_count_values(array.field(index)) for index in range(kind.num_fields))
     if pa.types.is_map(kind):
         return len(array) + _count_values(array.keys) + _count_values(array.items)
     if pa.types.is_nested(kind):
@@ -199,17 +199,17 @@ def _pages(file: BinaryIO, start: int, length: int, most: int) -> Iterator[tuple
 
     Source: `PageHeader` of Apache Parquet's `parquet.thrift`, in Thrift's compact protocol.
     """
-    at = start
-    while at < start + length:
+    position = start
+    while position < start + length:
         most -= 1
-        file.seek(at)
+        file.seek(position)
         header = _struct(file)
         page, compressed = header.get(_UNCOMPRESSED, -1), header.get(_COMPRESSED, -1)
         values = [header[value] for value in _VALUES if value in header]
         if most < 0 or min(page, compressed, *values) < 0:
             raise ValueError(f"a column of the table has no pages that can be read, or more than {_MAX_PAGES}")
         yield page, sum(values)
-        at = file.tell() + compressed
+        position = file.tell() + compressed
 
 
 def _struct(file: BinaryIO, depth: int = 0) -> dict[tuple[int, ...], int]:

@@ -356,8 +356,8 @@ class PluginTools(Closing):
             self._kernel.load(spec.loadable())
             self._loaded.add(spec.name)
         values = [*(("", value) for value in args), *((f"{key}=", value) for key, value in given.items())]
-        for at, (_, value) in enumerate(values):
-            self._kernel.put(f"_given_{at}", value)
+        for index, (_, value) in enumerate(values):
+            self._kernel.put(f"_given_{index}", value)
         arguments = ", ".join(f"{key}_given_{at}" for at, (key, _) in enumerate(values))
         ran = self._kernel.execute(f"_value = {spec.name}({arguments})", seconds=self._seconds)
         self._made += ran.artifacts

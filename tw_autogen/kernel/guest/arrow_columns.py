@@ -213,8 +213,8 @@ def check_message(metadata: bytes, dictionaries: set[int]) -> None:
         return table + found if found else 0
 
     def inner(table: int, place: int) -> int:
-        at = field(table, place)
-        return at + unpack_int("<I", at) if at else 0
+        offset = field(table, place)
+        return offset + unpack_int("<I", offset) if offset else 0
 
     try:
         message = unpack_int("<I", 0)

@@ -178,14 +178,14 @@ def profile_columns(
         missing: What stands for a missing value.
     """
     found = []
-    for at, name in enumerate(names):
-        counts = Counter([row[at] if at < len(row) else "" for row in rows])
+    for index, name in enumerate(names):
+        counts = Counter([row[index] if index < len(row) else "" for row in rows])
         column = Column(name, counts, missing=missing)
         _judge(column, decimal, thousands)
-        if kinds and at in kinds and column.kind == "empty":
-            column.words.append(f"of type {kinds[at]}")
-        elif kinds and at in kinds:
-            column.kind = kinds[at]
+        if kinds and index in kinds and column.kind == "empty":
+            column.words.append(f"of type {kinds[index]}")
+        elif kinds and index in kinds:
+            column.kind = kinds[index]
         found.append(column)
     return found
 

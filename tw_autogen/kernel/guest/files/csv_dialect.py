@@ -195,8 +195,11 @@ def read_start(path: str, *, max_bytes: int = SAMPLE_BYTES, counted_bytes: int =
         elif max_counted > 0 and not packed:
             more_lines = count * (size - max_bytes) // (max_counted - left)
             step = max(_LATER_BYTES, (size - counted_bytes) // _LATER_PLACES)
-            for at in (*range(counted_bytes, size - 2 * _LATER_BYTES, step), max(counted_bytes, size - _LATER_BYTES)):
-                file.seek(at)
+            for index in (
+                *range(counted_bytes, size - 2 * _LATER_BYTES, step),
+                max(counted_bytes, size - _LATER_BYTES),
+            ):
+                file.seek(index)
                 later += _whole_lines(tail, end)
                 tail = file.read(_LATER_BYTES)
         found = _decoded(later, encoding), _decoded(tail.rstrip(b"\0").removesuffix(end).split(end)[1:], encoding)
@@ -398,13 +401,13 @@ def pandas_names(header: Sequence[str]) -> list[str]:
         ['a', 'a.2', 'a.1']
     """
     known, found, there = Counter[str](), list(header), set(header)
-    for at, one in enumerate(header):
+    for index, one in enumerate(header):
         name, count = one, known[one]
         while one and count > 0:
             known[one] = count + 1
             name = f"{one}.{count}"
             count = count + 1 if name in there else known[name]
-        found[at] = name
+        found[index] = name
         there.add(name)
         known[name] = count + 1
     return found

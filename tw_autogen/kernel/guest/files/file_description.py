@@ -297,7 +297,7 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
     columns = [column.to_pylist() for column in first.columns] if first is not None else []
     index = _index_names(schema)
     kept = [at for at, one in enumerate(schema.names) if str(one) not in index]
-    names, kinds = [str(schema.names[at]) for at in kept], [str(schema.types[at]) for at in kept]
+    names, kinds = [str(schema.names[index]) for index in kept], [str(schema.types[index]) for index in kept]
     described = describe_typed_table(name, names, rows_of(columns, kept), kinds, str(count))
     if index:
         rows = rows_of(columns, [schema.names.index(one) for one in index])
@@ -440,7 +440,7 @@ def _describe_data(path: str, name: str, terms: Collection[str]) -> Description:
     """Describe a text that may be a table, whatever its name says."""
     start = read_start(path)
     plain = _plain_lines(start)
-    above = next((at for at, line in enumerate(plain) if line.strip() and not line.startswith("#")), 0)
+    above = next((index for index, line in enumerate(plain) if line.strip() and not line.startswith("#")), 0)
     if separator := table_separator(plain[above:]):
         above -= bool(above) and is_hash_header(plain[above - 1], plain[above:], separator)
         return _describe_rows(start, name, above, separator)
@@ -455,13 +455,17 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
     said_title = f", title {title[:100]!r}" if title else ""
     part = " in its first 10 MB" if len(content) > _PAGE_BYTES else ""
     result = Description(f"HTML{said_title}, {pluralize(len(tables), 'table')}{part}")
-    told = [(at, one) for at, one in enumerate(tables) if not one.layout and len(one.rows) > 1 and len(one.rows[0]) > 1]
-    for at, one in sorted(sorted(told, key=lambda pair: -len(pair[1].rows))[:3], key=lambda pair: pair[0]):
-        table = page_table(one, name, at, encoding)
+    told = [
+        (index, one)
+        for index, one in enumerate(tables)
+        if not one.layout and len(one.rows) > 1 and len(one.rows[0]) > 1
+    ]
+    for position, one in sorted(sorted(told, key=lambda pair: -len(pair[1].rows))[:3], key=lambda pair: pair[0]):
+        table = page_table(one, name, position, encoding)
         headline, said, columns = table.describe()
         caption = f", caption {one.caption[:100]!r}" if one.caption else ""
-        result.lines += [f"table {at}{caption}: {headline}", *(f"  {line}" for line in said)]
-        result.tables.append((f"{name}: table {at}", columns))
+        result.lines += [f"table {position}{caption}: {headline}", *(f"  {line}" for line in said)]
+        result.tables.append((f"{name}: table {position}", columns))
     if len(content) <= _SMALL_CHARS:
         result.whole = _whole(read_start(path), [one.strip() for one in result.lines if "to be read with" in one])
     return result

@@ -170,9 +170,9 @@ def listing_lines(kin: Sequence[Family], left_out: int, *, max_lines: int, more:
     for one in kin:
         shown.setdefault(one.first.name.rpartition("/")[0], []).append(one)
     share = _max_each([len(some) for some in shown.values()], max_lines - 1 - len(shown))
-    for at, (folder, some) in enumerate(shown.items()):
-        if len(lines) >= max_lines and at < len(shown) - 1:
-            rest = list(shown.values())[at:]
+    for index, (folder, some) in enumerate(shown.items()):
+        if len(lines) >= max_lines and index < len(shown) - 1:
+            rest = list(shown.values())[index:]
             count = sum(len(one.entries) for group in rest for one in group)
             lines.append(f"… {count} more files in {len(rest)} folders")
             break
@@ -379,5 +379,5 @@ def _fits(patterns: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> b
         if pattern is None:
             reached = set(range(min(reached, default=len(names)), len(names)))
         else:
-            reached = {at + 1 for at in reached if at < len(names) and pattern.match(names[at])}
+            reached = {index + 1 for index in reached if index < len(names) and pattern.match(names[index])}
     return len(names) in reached

@@ -61,8 +61,8 @@ def find_number_separators(rows: Sequence[Sequence[str]], separator: str) -> Num
     commas: list[tuple[int, set[str]]] = []
     either: list[tuple[int, set[str]]] = []
     blanked: list[tuple[str, set[str]]] = []
-    for at in range(min(_MAX_COLUMNS, max(map(len, rows), default=0))):
-        values = {row[at].strip() for row in rows if at < len(row)} - MISSING
+    for index in range(min(_MAX_COLUMNS, max(map(len, rows), default=0))):
+        values = {row[index].strip() for row in rows if index < len(row)} - MISSING
         values, sign = _without_blanks(values)
         if sign:
             blanked.append((sign, values))
@@ -73,7 +73,7 @@ def find_number_separators(rows: Sequence[Sequence[str]], separator: str) -> Num
         with_comma = sum(is_number(char, decimal=",") for char in digits)
         if digits and max(with_point, with_comma) >= _SHARE * len(digits):
             kind = either if with_point == with_comma else pointed if with_point > with_comma else commas
-            kind.append((at, values))
+            kind.append((index, values))
     if commas and (len(commas) > len(pointed) or separator != "," and len(commas) == len(pointed)):
         decimal = ","
     elif separator == "," or pointed or any(_are_thousands(values, ",") for _, values in either):
@@ -84,22 +84,22 @@ def find_number_separators(rows: Sequence[Sequence[str]], separator: str) -> Num
     other = "." if decimal == "," else ","
     certain = commas if decimal == "," else pointed
     doubtful = _undecided_columns(either, other) if separator != "," else ()
-    for at, values in certain + either:
+    for index, values in certain + either:
         fits = [value for value in values if is_number(value, decimal=decimal)]
         if any(other in fit for fit in fits) and (decimal == "," or len(fits) == len(values)):
-            return NumberSeparators(decimal, other, () if (at, values) in certain else doubtful)
+            return NumberSeparators(decimal, other, () if (index, values) in certain else doubtful)
     for sign, values in blanked:
         if all(is_number(value, decimal=decimal) for value in values):
             return NumberSeparators(decimal, sign)
     if separator == "," or (commas and decimal == ","):
         return NumberSeparators(decimal)
-    return NumberSeparators(decimal, doubtful=tuple(at for at, values in either if all(map(is_number, values))))
+    return NumberSeparators(decimal, doubtful=tuple(column for column, values in either if all(map(is_number, values))))
 
 
 def _undecided_columns(columns: Sequence[tuple[int, set[str]]], thousands: str) -> tuple[int, ...]:
     """Return the numbers of the columns whose own values don't show that a sign parts thousands."""
-    found = [(at, any(thousands in value for value in values), values) for at, values in columns]
-    return tuple(at for at, there, values in found if there and not _are_thousands(values, thousands))
+    found = [(index, any(thousands in value for value in values), values) for index, values in columns]
+    return tuple(index for index, there, values in found if there and not _are_thousands(values, thousands))
 
 
 def _are_thousands(values: set[str], sign: str) -> bool:

@@ -48,9 +48,9 @@ class PageTable:
     def names(self) -> list[str]:
         """Return the columns' names; those of several header rows as tuples, those of none as numbers."""
         if not self.header:
-            return [str(at) for at in range(len(self.rows[0]))]
+            return [str(index) for index in range(len(self.rows[0]))]
         if len(self.header) == 1:
-            return [name or f"Unnamed: {at}" for at, name in enumerate(self.header[0])]
+            return [name or f"Unnamed: {index}" for index, name in enumerate(self.header[0])]
         return [str(names[0]) if len(names) == 1 else str(names) for names in self._tuples()]
 
     @property
@@ -61,7 +61,7 @@ class PageTable:
     def _tuples(self) -> list[tuple[str, ...]]:
         """Return the columns' names by level, as pandas has them, without a level that is the title."""
         levels = [
-            [name or f"Unnamed: {at}_level_{level}" for at, name in enumerate(names)]
+            [name or f"Unnamed: {index}_level_{level}" for index, name in enumerate(names)]
             for level, names in enumerate(self.header)
         ]
         known: Counter[tuple[str, ...]] = Counter()
@@ -198,7 +198,7 @@ class _Grid:
                 below += self._take(above.pop(0), row)
             text, height = _text(cell), int(cell.get("rowspan") or 1)
             self.claim(width := int(cell.get("colspan") or 1))
-            below += [(len(row) + at, text, height - 1) for at in range(width) if height > 1]
+            below += [(len(row) + index, text, height - 1) for index in range(width) if height > 1]
             row += [text] * width
         for one in above:
             below += self._take(one, row)

@@ -27,11 +27,13 @@ def describe_typed_table(
     Returns:
         A headline, lines, and the columns by the name.
     """
-    nested = [at for at, _ in enumerate(names) if any(isinstance(row[at], (list, dict)) for row in rows[:1000])]
-    flat = [at for at, _ in enumerate(names) if at not in nested]
+    nested = [
+        index for index, _ in enumerate(names) if any(isinstance(row[index], (list, dict)) for row in rows[:1000])
+    ]
+    flat = [index for index, _ in enumerate(names) if index not in nested]
     table = TextTable(
-        [names[at] for at in flat],
-        [[value_text(row[at]) for at in flat] for row in rows],
+        [names[index] for index in flat],
+        [[value_text(row[index]) for index in flat] for row in rows],
         name,
         raw=[
             cut_line(line.replace(NO_VALUE, ""))
@@ -39,12 +41,12 @@ def describe_typed_table(
         ],
         count=count,
         sampled=count != str(len(rows)),
-        kinds={number: kinds[at] for number, at in enumerate(flat) if kinds[at]},
+        kinds={number: kinds[index] for number, index in enumerate(flat) if kinds[index]},
         missing=NULLS,
     )
     headline, lines, columns = table.describe()
     if nested:
-        lines += record_lines([{names[at]: row[at] for at in nested} for row in rows])
+        lines += record_lines([{names[index]: row[index] for index in nested} for row in rows])
     return headline.replace(f"x {len(flat)} ", f"x {len(names)} "), lines, [(name, columns)]
 
 
@@ -62,4 +64,4 @@ def rows_of(columns: Sequence[Sequence[Any]], kept: Sequence[int]) -> list[list[
         columns: The values of each.
         kept: The numbers of those that are wanted.
     """
-    return [list(row) for row in zip(*(columns[at] for at in kept), strict=True)] if columns else []
+    return [list(row) for row in zip(*(columns[index] for index in kept), strict=True)] if columns else []

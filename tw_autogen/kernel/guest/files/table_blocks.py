@@ -71,14 +71,14 @@ def find_blocks(rows: Rows) -> list[TableBlock]:
 def _parts(rows: Rows) -> list[TableBlock]:
     """Return the rows that empty rows and titles part."""
     found: list[TableBlock] = []
-    at = 0
-    while at < len(rows):
-        end = at + 1
-        if _count(rows[at]):
+    index = 0
+    while index < len(rows):
+        end = index + 1
+        if _count(rows[index]):
             while end < len(rows) and _count(rows[end]) and not _begins_titled(rows, end):
                 end += 1
-            found.append(_block(at, rows[at:end]))
-        at = end
+            found.append(_block(index, rows[index:end]))
+        index = end
     return found
 
 
@@ -89,7 +89,7 @@ def _is_row(block: TableBlock, first: TableBlock) -> bool:
     """
     if block is first or block.title or len(block.rows) != 1 or len(block.header) != len(first.header):
         return False
-    kinds = [_has_values(_column(at, first.rows)) for at in range(len(first.header))]
+    kinds = [_has_values(_column(index, first.rows)) for index in range(len(first.header))]
     row = [cell.strip() for cell in block.rows[0][: len(kinds)]]
     fits = all(_is_value(cell) == kind for cell, kind in zip(row, kinds, strict=False) if cell)
     return fits and not set(block.header) & set(first.header)
@@ -105,13 +105,13 @@ def find_side_blocks(rows: Rows) -> list[TableBlock]:
         rows: All of a file, empty ones included.
     """
     width = max(map(len, rows), default=0)
-    filled = {at for row in rows for at, cell in enumerate(row) if cell.strip()}
-    starts = [at for at in sorted(filled) if at - 1 not in filled]
+    filled = {index for row in rows for index, cell in enumerate(row) if cell.strip()}
+    starts = [index for index in sorted(filled) if index - 1 not in filled]
     if len(starts) < 2:
         return []
     found: list[TableBlock] = []
     for left in starts:
-        right = next(at for at in range(left, width + 1) if at not in filled)
+        right = next(index for index in range(left, width + 1) if index not in filled)
         part = [row[left:right] for row in rows]
         blocks = _with_titles(_parts(part))
         for block in blocks:
@@ -133,13 +133,13 @@ def _continues(first: TableBlock, other: TableBlock) -> bool:
     return numbers and other.header[0].partition(".")[0] != first.header[0]
 
 
-def _block(at: int, rows: Rows) -> TableBlock:
+def _block(index: int, rows: Rows) -> TableBlock:
     above = _titles(rows)
     if above < len(rows) - 1 and _is_header(rows[above], rows[above + 1 :]):
         width = max(number for number, cell in enumerate(rows[above]) if cell.strip()) + 1
         title = " / ".join(row[0].strip() for row in rows[:above])
-        return TableBlock(at, rows[above + 1 :], title, rows[above][:width], at + above)
-    return TableBlock(at, rows, header_at=at)
+        return TableBlock(index, rows[above + 1 :], title, rows[above][:width], index + above)
+    return TableBlock(index, rows, header_at=index)
 
 
 def _with_titles(blocks: Sequence[TableBlock]) -> list[TableBlock]:
@@ -163,30 +163,30 @@ def _titles(rows: Rows) -> int:
     return count
 
 
-def _begins_titled(rows: Rows, at: int) -> bool:
+def _begins_titled(rows: Rows, index: int) -> bool:
     """Return whether a row of one value is the title of a table, with no empty row above it."""
-    below = at + _titles(rows[at : at + _LOOKED_ROWS])
-    return at < below < len(rows) - 1 and _is_header(rows[below], rows[below + 1 : below + 2])
+    below = index + _titles(rows[index : index + _LOOKED_ROWS])
+    return index < below < len(rows) - 1 and _is_header(rows[below], rows[below + 1 : below + 2])
 
 
 def _is_header(row: Sequence[str], rows: Rows) -> bool:
     """Return whether a row certainly names the columns of those below it."""
-    names = {at: cell.strip() for at, cell in enumerate(row) if cell.strip()}
+    names = {index: cell.strip() for index, cell in enumerate(row) if cell.strip()}
     if len(names) < 2 or len(set(names.values())) < len(names):
         return False
     below = rows[:_LOOKED_ROWS]
-    for at, name in names.items():
-        if _YEAR.fullmatch(name) and at > 0:
-            if any(_YEAR.fullmatch(value) for value in _column(at, below)):
+    for column, name in names.items():
+        if _YEAR.fullmatch(name) and column > 0:
+            if any(_YEAR.fullmatch(value) for value in _column(column, below)):
                 return False
         elif _is_value(name) or is_missing(name) or len(name) > _MAX_NAME_CHARS:
             return False
-    named = sum(all(at in names for at, cell in enumerate(one) if at and cell.strip()) for one in below)
-    return named >= 0.8 * len(below) and any(_has_values(_column(at, below)) for at in names)
+    named = sum(all(index in names for index, cell in enumerate(one) if index and cell.strip()) for one in below)
+    return named >= 0.8 * len(below) and any(_has_values(_column(index, below)) for index in names)
 
 
-def _column(at: int, rows: Rows) -> list[str]:
-    return [row[at].strip() for row in rows if at < len(row) and row[at].strip()]
+def _column(index: int, rows: Rows) -> list[str]:
+    return [row[index].strip() for row in rows if index < len(row) and row[index].strip()]
 
 
 def _has_values(texts: Sequence[str]) -> bool:

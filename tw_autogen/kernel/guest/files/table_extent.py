@@ -44,21 +44,25 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
         rows: All of the table, or the first ones.
     """
     first, columns, numbers = _first_row(rows)
-    found = [first[at] for at in numbers if first[at]]
+    found = [first[index] for index in numbers if first[index]]
     if not found or not all(map(NUMBER.fullmatch, found)) or _ascending(found):
         return True
     texts = [
-        at for at in range(len(first)) if at not in numbers and first[at] and not _names_year(first[at], columns[at])
+        index
+        for index in range(len(first))
+        if index not in numbers and first[index] and not _names_year(first[index], columns[index])
     ]
-    again = any(_DIGITS.sub("0", first[at]) in {_DIGITS.sub("0", one) for one in columns[at]} for at in texts)
+    again = any(_DIGITS.sub("0", first[index]) in {_DIGITS.sub("0", one) for one in columns[index]} for index in texts)
     if not again and texts and _growing(found):
         rest = rows[1 : SAMPLE_LINES + 1]
-        growing = sum(_growing([row[at].strip() for at in numbers if at < len(row)]) for row in rest)
-        if any(_differs(first[at], columns[at]) for at in texts) or (len(found) > 3 and 2 * growing < len(rest)):
+        growing = sum(_growing([row[index].strip() for index in numbers if index < len(row)]) for row in rest)
+        if any(_differs(first[index], columns[index]) for index in texts) or (
+            len(found) > 3 and 2 * growing < len(rest)
+        ):
             return True
-    elif not _is_counted(found) and any(set(columns[at]) == {first[at]} for at in numbers):
+    elif not _is_counted(found) and any(set(columns[index]) == {first[index]} for index in numbers):
         return False
-    enough = any(_are_numbers(columns[at]) for at in numbers)
+    enough = any(_are_numbers(columns[index]) for index in numbers)
     return not (again or (enough and (len(set(found)) < len(found) or any("." in one for one in found))))
 
 
@@ -71,7 +75,7 @@ def may_lack_names(rows: Sequence[Sequence[str]]) -> bool:
         rows: All of the table, or the first ones.
     """
     first, _, numbers = _first_row(rows)
-    found = [first[at] for at in numbers if first[at]]
+    found = [first[index] for index in numbers if first[index]]
     usual = all(map(_YEAR.fullmatch, found)) or _is_counted(found) or (len(found) > 2 and _growing(found))
     return all(map(NUMBER.fullmatch, found)) and not usual
 
@@ -79,9 +83,11 @@ def may_lack_names(rows: Sequence[Sequence[str]]) -> bool:
 def _first_row(rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]], list[int]]:
     """Return the first row, the filled cells below each of its values, and which columns have numbers below it."""
     first, rest = [cell.strip() for cell in rows[0]], rows[1 : SAMPLE_LINES + 1]
-    columns = [[row[at].strip() for row in rest if at < len(row) and row[at].strip()] for at in range(len(first))]
-    numbers = [at for at, cells in enumerate(columns) if _are_numbers(cells)]
-    few = [at for at, cells in enumerate(columns) if len(cells) > 1 and all(map(NUMBER.fullmatch, cells))]
+    columns = [
+        [row[index].strip() for row in rest if index < len(row) and row[index].strip()] for index in range(len(first))
+    ]
+    numbers = [index for index, cells in enumerate(columns) if _are_numbers(cells)]
+    few = [index for index, cells in enumerate(columns) if len(cells) > 1 and all(map(NUMBER.fullmatch, cells))]
     return first, columns, numbers or few
 
 
@@ -100,8 +106,8 @@ def is_units_row(rows: Sequence[Sequence[str]], *, missing: Collection[str] = ()
     if len(rest) < MIN_LINES or any(len(row) != len(first) for row in rest) or any(map(NUMBER.fullmatch, first)):
         return False
     numbers, units = 0, 0
-    for at, cell in enumerate(first):
-        below = [row[at].strip() for row in rest if row[at].strip() not in missing]
+    for index, cell in enumerate(first):
+        below = [row[index].strip() for row in rest if row[index].strip() not in missing]
         if cell and (cell in below or len(cell) > _LONGEST_UNIT):
             return False
         if below and sum(bool(NUMBER.fullmatch(one)) for one in below) > NUMBER_SHARE * len(below):
@@ -135,7 +141,7 @@ def _ascending(numbers: Sequence[str]) -> bool:
 
 def _is_counted(names: Sequence[str]) -> bool:
     """Return whether names are the numbers from 0 on, as those that pandas makes."""
-    return list(names) == [str(at) for at in range(len(names))]
+    return list(names) == [str(index) for index in range(len(names))]
 
 
 def _growing(numbers: Sequence[str]) -> bool:
@@ -161,7 +167,7 @@ def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
         tabs: Whether a tab parts the columns.
     """
     comments = 1 if len(lines) > 1 and _SEPARATOR_LINE.fullmatch(lines[0]) else 0
-    filled = next((at for at, line in enumerate(lines) if line.strip(BLANKS) or not line), 0)
+    filled = next((index for index, line in enumerate(lines) if line.strip(BLANKS) or not line), 0)
     if not any(NUMBER.fullmatch(part) for line in lines[filled : filled + 1] for part in re.split(f"[{BLANKS}]", line)):
         comments = max(comments, filled)  # else it is data without names
     first = comments
@@ -203,7 +209,7 @@ def is_hash_header(line: str, lines: Sequence[str], separator: str) -> bool:
 
 def _are_names(cells: Sequence[str]) -> bool:
     """Return whether cells can be a header: words, and behind the first one years."""
-    return not any(NUMBER.fullmatch(cell) and not (at and _YEAR.fullmatch(cell)) for at, cell in enumerate(cells))
+    return not any(NUMBER.fullmatch(cell) and not (index and _YEAR.fullmatch(cell)) for index, cell in enumerate(cells))
 
 
 def _title_lines(lines: Sequence[str], tabs: bool) -> int:
@@ -227,7 +233,7 @@ def _title_lines(lines: Sequence[str], tabs: bool) -> int:
         if len(header) < 2 or not lines[count].strip() or not any(cell.strip() for cell in header[1:]):
             continue  # one more line of the title
         split = max(sum(1 for cell in row if cell) for row in above) > 1
-        last = max(at for at, cell in enumerate(header) if cell.strip()) + 1
+        last = max(index for index, cell in enumerate(header) if cell.strip()) + 1
         alike = [row for row in rows if len(row) in (last, len(header))]
         named = [cell.strip() for cell in header if cell.strip()]
         words = len(named) > 0.7 * len(header) and _are_names(named)
@@ -259,7 +265,8 @@ def _lines_above_names(lines: Sequence[str], tabs: bool) -> int:
     below = [
         [one.strip() for one in cells if one.strip()] for cells in itertools.zip_longest(*rows[end:], fillvalue="")
     ]
-    columns = [at for at, cells in enumerate(below) if at and _are_numbers(cells)]  # numbers of rows have no name
+    # Numbers of rows have no name.
+    columns = [index for index, cells in enumerate(below) if index and _are_numbers(cells)]
     heads, figures = list[int](), 0
     for at, row in enumerate(rows[:end] if len(columns) > 1 else []):
         cells = [row[column].strip() for column in columns if column < len(row) and row[column].strip()]
@@ -272,7 +279,7 @@ def _lines_above_names(lines: Sequence[str], tabs: bool) -> int:
             heads.append(at)
     else:
         return 0
-    first = next((at for at in reversed(heads) if at - 1 not in heads), 0)
+    first = next((index for index in reversed(heads) if index - 1 not in heads), 0)
     named = [cell.strip() for cell in rows[first] if cell.strip()]
     if heads and heads[0] < first and not figures:  # names stand above; those with figures have a table of their own
         return 0
@@ -327,7 +334,7 @@ def _is_title(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int, s
     if not split:
         foreign = len(rows[0]) == 1 and '"' not in lines[0] and any(separator in lines[0] for separator in SEPARATORS)
         return words or blank or not (foreign or all(row[0] for row in rows))
-    widths = [max((at + 1 for at, cell in enumerate(row) if cell), default=0) for row in rows]
+    widths = [max((index + 1 for index, cell in enumerate(row) if cell), default=0) for row in rows]
     if max(widths) < width:
         return words or blank
     wider = all(filled > width and not _are_names(row) for filled, row in zip(widths, rows, strict=True))
@@ -340,7 +347,7 @@ def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
     Args:
         rows: The header first; empty ones included, which are counted up to the last row of the table.
     """
-    filled = [at for at, row in enumerate(rows) if any(map(str.strip, row))]
+    filled = [index for index, row in enumerate(rows) if any(map(str.strip, row))]
     if not filled:
         return 0
     width = sum(1 for cell in rows[0] if cell.strip())
@@ -362,7 +369,9 @@ def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
         end -= 1
     if width >= 3:  # rows in which only the first column is filled may be of the table
         first_values = [row[0].strip() for row in rows[1:end] if row]
-        end = next((at for at in range(end, last) if rows[at] and is_note(rows[at][0].strip(), first_values)), last)
+        end = next(
+            (index for index in range(end, last) if rows[index] and is_note(rows[index][0].strip(), first_values)), last
+        )
     while end > 1 and not any(map(str.strip, rows[end - 1])):
         end -= 1
     return _without_words(rows[:end], width) - 1
@@ -384,13 +393,15 @@ def _without_words(rows: Sequence[Sequence[str]], width: int) -> int:
     columns = [
         [one.strip() for one in cells if one.strip()] for cells in itertools.zip_longest(*rows[1:end], fillvalue="")
     ]
-    words = [at for row in rows[end:] for at, cell in enumerate(row) if cell.strip() and _are_numbers(columns[at])]
+    words = [
+        index for row in rows[end:] for index, cell in enumerate(row) if cell.strip() and _are_numbers(columns[index])
+    ]
     return end if keyed and words and len(rows) > end + 1 else len(rows)
 
 
 def _is_keyless(row: Sequence[str], width: int) -> bool:
     """Return whether a row is half empty at least and holds no number, nor a value behind one in its first column."""
-    filled = [at for at, cell in enumerate(row) if cell.strip()]
+    filled = [index for index, cell in enumerate(row) if cell.strip()]
     return 2 * len(filled) <= width and (not filled or filled[-1] == 0 or filled[0] > 0) and not _number_columns([row])
 
 
@@ -407,19 +418,21 @@ def is_note(text: str, values: Sequence[str]) -> bool:
     return sentence and len(text) > max(map(len, values), default=0)
 
 
-def _ends_table(rows: Sequence[Sequence[str]], at: int, width: int, number_columns: set[int]) -> bool:
+def _ends_table(rows: Sequence[Sequence[str]], index: int, width: int, number_columns: set[int]) -> bool:
     """Return whether what follows a row is none of the table: notes, or another table.
 
     More rows of several values than the table has are of it, and so are rows half of which look like those above.
     """
-    below = [row for row in rows[at:] if sum(map(bool, map(str.strip, row))) > 1]
-    return len(below) < at and 2 * sum(not _is_other(row, width, number_columns) for row in below) < max(1, len(below))
+    below = [row for row in rows[index:] if sum(map(bool, map(str.strip, row))) > 1]
+    return len(below) < index and 2 * sum(not _is_other(row, width, number_columns) for row in below) < max(
+        1, len(below)
+    )
 
 
 def _is_other(row: Sequence[str], width: int, number_columns: set[int]) -> bool:
     """Return whether a row below an empty one is none of the table: a note, or the header of another table."""
-    numbers = {at for at, cell in enumerate(row) if NUMBER.fullmatch(cell.strip())}
-    filled = {at for at, cell in enumerate(row) if cell.strip()}
+    numbers = {index for index, cell in enumerate(row) if NUMBER.fullmatch(cell.strip())}
+    filled = {index for index, cell in enumerate(row) if cell.strip()}
     if len(filled) * 2 <= width:
         fits = len(filled) > 1 and bool(numbers) and numbers == filled & number_columns
         return 0 not in numbers & number_columns and not fits
@@ -427,4 +440,4 @@ def _is_other(row: Sequence[str], width: int, number_columns: set[int]) -> bool:
 
 
 def _number_columns(rows: Sequence[Sequence[str]]) -> set[int]:
-    return {at for row in rows for at, cell in enumerate(row) if NUMBER.fullmatch(cell.strip())}
+    return {index for row in rows for index, cell in enumerate(row) if NUMBER.fullmatch(cell.strip())}

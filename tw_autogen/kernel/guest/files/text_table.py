@@ -152,8 +152,8 @@ def csv_table(
     if not doubtful and _is_narrow(rows):  # it says something of the file
         return csv_table(start, name, above + 1, separator, call=call, doubtful=True)
     named, notes = has_names(rows) and not (doubtful and any(map(is_number, rows[0]))), []
-    rows = rows if named else [[str(at) for at in range(len(rows[0]))], *rows]
-    header, data = [one or f"Unnamed: {at}" for at, one in enumerate(rows[0])], rows[1:]
+    rows = rows if named else [[str(index) for index in range(len(rows[0]))], *rows]
+    header, data = [one or f"Unnamed: {index}" for index, one in enumerate(rows[0])], rows[1:]
     below: list[list[str]] = []
     if not sampled:
         count = rows_of_table(rows)
@@ -261,7 +261,7 @@ def _parsed_rows(
         elif parse_rows([*lines, "\n", "end"], separator, **quoting)[-1] != ["end"]:  # pandas fails there
             quoting = {"quoting": csv.QUOTE_NONE}
             rows = parse_rows(lines, separator, **quoting)
-    del rows[: next((at for at, row in enumerate(rows) if not _is_blank(row)), len(rows))]
+    del rows[: next((index for index, row in enumerate(rows) if not _is_blank(row)), len(rows))]
     if not rows:
         raise ValueError("it has no rows")
     rows[0][0] = rows[0][0].lstrip("\ufeff")
@@ -318,7 +318,7 @@ def _have_commas(pairs: Sequence[Sequence[str]]) -> bool:
     """Return whether what a comma parts is one value: a number but for those that R counts its rows by, or a text."""
     if all(after[:1] == " " and not is_number(after.strip()) for _, after in pairs):
         return True
-    counted = all(before == str(at) for at, (before, _) in enumerate(pairs, 1))
+    counted = all(before == str(number) for number, (before, _) in enumerate(pairs, 1))
     return not counted and all(NUMBER.fullmatch(f"{before},{after}".strip(" €$£¥")) for before, after in pairs)
 
 
@@ -354,7 +354,10 @@ def _below_notes(below: Sequence[Sequence[str]], values: Sequence[str]) -> list[
 
 def _doubtful_separators(names: Sequence[str], separators: NumberSeparators) -> list[str]:
     """Return a note on columns of numbers whose points, or commas, stand before three digits, as between thousands."""
-    found, kind = [repr(names[at]) for at in separators.doubtful if at < len(names)], {".": "points", ",": "commas"}
+    found, kind = (
+        [repr(names[index]) for index in separators.doubtful if index < len(names)],
+        {".": "points", ",": "commas"},
+    )
     sign = kind.get(separators.thousands or separators.decimal, "signs")
     other = "in front of decimals" if separators.thousands else "between thousands"
     return [f"{sign} in {', '.join(found)} may stand {other}, which is not certain"] * bool(found)
@@ -472,9 +475,9 @@ def block_lines(
     known: dict[tuple[str, ...], int] = {}
     count = sum(bool(one.header) for one in blocks)
     number = 0
-    for at, block in enumerate(blocks):
-        if at == _MAX_BLOCKS:
-            lines.append(f"… {len(blocks) - at} more of them, down to line {blocks[-1].end}")
+    for index, block in enumerate(blocks):
+        if index == _MAX_BLOCKS:
+            lines.append(f"… {len(blocks) - index} more of them, down to line {blocks[-1].end}")
             break
         if not block.header:
             lines += _group_lines(block)

@@ -69,7 +69,7 @@ class Sheet:
         cells = [[_cell(one) for one in row] for row in self.rows]
         while cells and not any(cells[-1]):
             cells.pop()
-        filled = {at for row in cells for at, one in enumerate(row) if one}
+        filled = {index for row in cells for index, one in enumerate(row) if one}
         if not filled:
             return "empty", self.notes, []
         left, end = min(filled), max(filled) + 1
@@ -84,7 +84,7 @@ class Sheet:
         if not self.more and (blocks := find_blocks(cells)):
             headline, lines, columns = block_lines(blocks, name, ",", call)
             return headline, lines + self.notes, columns
-        above = next(at for at, row in enumerate(cells) if any(row))
+        above = next(index for index, row in enumerate(cells) if any(row))
         shown = as_lines(cells)
         above += lines_above_header(shown[above : above + _TITLE_ROWS])
         while self._is_merged_title(above):
@@ -95,7 +95,7 @@ class Sheet:
         table = csv_table(text, name, above, ",", call=call, grouped=self._is_grouped(above))
         values = [row[left:] for row in self.rows]
         below = values[table.first_line :][: table.read or None]
-        table.kinds = {at: kind for at in range(len(table.names)) if (kind := _kind(_column(at, below)))}
+        table.kinds = {index: kind for index in range(len(table.names)) if (kind := _kind(_column(index, below)))}
         table.notes += _names_no_text(values[table.first_line - 1]) if table.named else []
         table.notes += self._merged_notes(table, left) + self._unit_notes(table, left)
         table.notes += _error_cells(values) + self.notes
@@ -103,7 +103,7 @@ class Sheet:
 
     def _is_merged_title(self, row: int) -> bool:
         """Return whether all that a row holds is one cell that is merged with others of it, and a wider one follows."""
-        filled = [[at for at, cell in enumerate(cells) if _cell(cell)] for cells in self.rows[row : row + 2]]
+        filled = [[index for index, cell in enumerate(cells) if _cell(cell)] for cells in self.rows[row : row + 2]]
         titles = [first for top, first, _, last in self.merged if top == row and last > first]
         return len(filled) == 2 and len(filled[0]) == 1 < len(filled[1]) and filled[0][0] in titles
 
@@ -118,23 +118,25 @@ class Sheet:
     def _merged_notes(self, table: TextTable, left: int) -> list[str]:
         """Return a note on the merged cells that span rows of a table; some empty columns stand in front of it."""
         first, end = table.first_line, table.first_line + (table.read or len(self.rows))
-        spans = (at - left for top, at, bottom, last in self.merged if at == last and first <= top < bottom < end)
-        counts = Counter(at for at in spans if 0 <= at < len(table.names))
-        said = ", ".join(f"{table.names[at]!r} ({count})" for at, count in sorted(counts.items()))
+        spans = (
+            index - left for top, index, bottom, last in self.merged if index == last and first <= top < bottom < end
+        )
+        counts = Counter(index for index in spans if 0 <= index < len(table.names))
+        said = ", ".join(f"{table.names[index]!r} ({count})" for index, count in sorted(counts.items()))
         why = "pandas reads the value in the first row of each and nan below it; ffill() fills down"
         return [f"merged cells in {said}: {why}"] if said else []
 
     def _unit_notes(self, table: TextTable, left: int) -> list[str]:
         """Return a note on currencies and percent signs that the formats of a table's numbers show."""
         counts: dict[int, Counter[str]] = {}
-        for (row, at), unit in self.units.items():
-            if row >= table.first_line and 0 <= at - left < len(table.names):
-                counts.setdefault(at - left, Counter())[unit] += 1
+        for (row, column), unit in self.units.items():
+            if row >= table.first_line and 0 <= column - left < len(table.names):
+                counts.setdefault(column - left, Counter())[unit] += 1
         columns: dict[str, list[str]] = {}
-        for at, units in sorted(counts.items()):
+        for column, units in sorted(counts.items()):
             words = ", ".join(f"{unit or 'none'} ({count})" for unit, count in units.most_common())
             if set(units) != {""}:
-                columns.setdefault(words if len(units) > 1 else next(iter(units)), []).append(repr(table.names[at]))
+                columns.setdefault(words if len(units) > 1 else next(iter(units)), []).append(repr(table.names[column]))
         said = []
         for words, names in columns.items():
             more = ", …" if len(names) > _MAX_UNITS else ""
@@ -216,10 +218,10 @@ def _units(rows: Iterable[Sequence[Any]]) -> dict[tuple[int, int], str]:
     """Return what the formats of cells show beside their numbers, by row and column; empty: nothing."""
     found: dict[tuple[int, int], str] = {}
     for row, cells in enumerate(rows):
-        for at, cell in enumerate(cells):
+        for index, cell in enumerate(cells):
             if isinstance(cell.value, (int, float)) and not isinstance(cell.value, bool):
                 with contextlib.suppress(IndexError):  # some programs write cells of styles that they don't write
-                    found[row, at] = _unit(str(cell.number_format))
+                    found[row, index] = _unit(str(cell.number_format))
     return found
 
 
@@ -315,8 +317,8 @@ def _call(start: str, left: int, end: int, dialect: CsvDialect) -> str:
     return f"pd.read_excel({start}{dialect.options})" if needed else ""
 
 
-def _column(at: int, rows: Sequence[Sequence[Any]]) -> list[Any]:
-    return [row[at] for row in rows if at < len(row)]
+def _column(index: int, rows: Sequence[Sequence[Any]]) -> list[Any]:
+    return [row[index] for row in rows if index < len(row)]
 
 
 def _kind(values: Sequence[Any]) -> str:
