@@ -505,8 +505,8 @@ class EventLines:
 
 def _with_text_keys(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _with_text_keys(one) for key, one in value.items()}
-    return [_with_text_keys(one) for one in value] if isinstance(value, list | tuple) else value
+        return {str(key): _with_text_keys(inner) for key, inner in value.items()}
+    return [_with_text_keys(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 _RENAMED = {
@@ -586,12 +586,12 @@ def post_events(rounds: Sequence[Round], post: Post, before: Sequence[Post], *, 
         post_id: The id that `PostOpened` gave; empty if nothing grew.
     """
     here = rounds[-1].id
-    last = next((one.plan for one in reversed(before) if one.plan is not None), None)
+    last = next((post.plan for post in reversed(before) if post.plan is not None), None)
     if post.plan is not None and post.plan != last:
         yield PlanChanged(here, post.send_from, post.plan)
     changed = post.attachment(AttachmentType.definitions)
     if changed is not None:
         state = Definitions.of(rounds)
-        in_force = [one.to_dict() for one in state.in_force]
+        in_force = [definition.to_dict() for definition in state.in_force]
         yield DefinitionsChanged(here, post.send_from, list(changed.extra or ()), in_force, list(state.stale))
     yield PostClosed(here, post_id, post)

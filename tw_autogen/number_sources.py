@@ -153,8 +153,8 @@ def number_sources(
     parsed.forget_unused()
     items = len(_ITEM.findall(text))
 
-    def look(one: WrittenNumber) -> NumberSource | None:
-        return printed.find(one, text, "printed") or given.find(one, text, "given") or _counted(one, items)
+    def look(number: WrittenNumber) -> NumberSource | None:
+        return printed.find(number, text, "printed") or given.find(number, text, "given") or _counted(number, items)
 
     numbers = [*_grouped(_without(_NO_QUANTITY, normalize_east_asian(_without(_EAST_ASIAN_LABELS, text))), look)]
     found = {number.start: source for number in numbers if (source := look(number))}
@@ -190,7 +190,7 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
     }
     _add_stated(answer, numbers, found, index.shares())
     missing = (number for number in numbers if number.start not in found and not _counts_what_follows(number, answer))
-    return [*dict.fromkeys(one.text for one in missing)][:_MAX_UNFOUNDED]
+    return [*dict.fromkeys(number.text for number in missing)][:_MAX_UNFOUNDED]
 
 
 def _add_stated(
@@ -285,7 +285,7 @@ def _add_pairs(
 def _requested(query: str) -> list[WrittenNumber]:
     """Return numbers of a request, small ones in words too."""
     query = normalize_east_asian(query[:_MAX_ANSWER_CHARS])
-    numbers = sorted(itertools.chain(numbers_in(query), number_words_in(query)), key=lambda one: one.start)
+    numbers = sorted(itertools.chain(numbers_in(query), number_words_in(query)), key=lambda number: number.start)
     return numbers[:_MAX_OPERANDS]
 
 
@@ -337,7 +337,7 @@ def _looks(post: Post) -> list[str]:
     """Return what cells of a task printed that were run before the one whose output the post has."""
     status = post.attachment(AttachmentType.execution_status)
     said = status.extra.get("looks") if status and status.extra else None
-    return [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
+    return [text for text in said if isinstance(text, str)] if isinstance(said, list) else []
 
 
 class _Index:
@@ -360,8 +360,8 @@ class _Index:
             self._texts.append(kept)
         missing = self._missing() if words else ()
         found += [WrittenNumber(f"{rows} - {gone}", 0, float(rows - gone)) for gone, rows in missing]
-        self._sorted = sorted(found, key=lambda one: one.value)
-        self._values = [one.value for one in self._sorted]
+        self._sorted = sorted(found, key=lambda source: source.value)
+        self._values = [source.value for source in self._sorted]
 
     def exact(self, wanted: WrittenNumber) -> WrittenNumber | None:
         """Return a number that is equal; `4.2 million` may be 4.2 in a column of millions, but no 4 is 4 million."""
@@ -432,20 +432,20 @@ def _grouped(text: str, look: Callable[[WrittenNumber], object]) -> Iterator[Wri
     """
     spaced = {}
     for found in _SPACED.finditer(text):
-        for one in numbers_in(found[0].replace(" ", ",")):
-            whole = replace(one, text=found[0], start=found.start())
+        for number in numbers_in(found[0].replace(" ", ",")):
+            whole = replace(number, text=found[0], start=found.start())
             if look(whole):
                 spaced[found.start()] = found.end(), whole
     for whole, sure in dotted_numbers(text):
         if whole.start not in spaced and (sure or look(whole)):
             spaced[whole.start] = whole.end, whole
     end = 0
-    for one in numbers_in(text):
-        if one.start in spaced and not (one.end >= spaced[one.start][0] and look(one)):
-            end, one = spaced[one.start]
-        elif one.start < end:
+    for number in numbers_in(text):
+        if number.start in spaced and not (number.end >= spaced[number.start][0] and look(number)):
+            end, number = spaced[number.start]
+        elif number.start < end:
             continue
-        yield one
+        yield number
 
 
 def _half(wanted: WrittenNumber, text: str) -> float:

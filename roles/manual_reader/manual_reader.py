@@ -115,7 +115,7 @@ class ManualReader(Role):
         wanted = _named(request, manuals)
         if not wanted and not missing and len(manuals) == 1:
             wanted = manuals
-        said = self._read_all({one: names[one] for one in wanted}, folder, request, turn) if folder else []
+        said = self._read_all({name: names[name] for name in wanted}, folder, request, turn) if folder else []
         if missing:
             is_are = "is" if len(manuals) == 1 else "are"
             there = f"there {is_are}: {_listed(manuals)}" if manuals else "there is no manual here"
@@ -136,12 +136,12 @@ class ManualReader(Role):
         names: dict[str, str] = {}
         with SafeFolder.without_links(folder) as opened:  # a link on the way to it has come since it was named
             every = opened.walk(enter=lambda name: not name.startswith("."), but_sessions=True)
-            for one in itertools.islice(every, _MAX_ENTRIES):
-                if len(one.name) > _LONGEST_NAME:
+            for entry in itertools.islice(every, _MAX_ENTRIES):
+                if len(entry.name) > _LONGEST_NAME:
                     continue
-                path = PurePosixPath(one.name)
-                if one.is_file and path.suffix.lower() in self._settings.suffixes and not path.name.startswith("."):
-                    names[normalize("NFC", one.name)] = one.name
+                path = PurePosixPath(entry.name)
+                if entry.is_file and path.suffix.lower() in self._settings.suffixes and not path.name.startswith("."):
+                    names[normalize("NFC", entry.name)] = entry.name
                     if len(names) == _MAX_FILES:
                         break
         return {name: names[name] for name in sorted(names, key=lambda name: PurePosixPath(name).parts)}
@@ -178,11 +178,11 @@ class ManualReader(Role):
         parts = _wanted_parts(request, headings, len(lines))
         if not parts:
             return f"{name} has {len(lines)} lines; there are no such lines in it."
-        shown = "\n\n".join("\n".join(lines[one.first - 1 : one.last]).strip("\n") for one in parts)
+        shown = "\n\n".join("\n".join(lines[part.first - 1 : part.last]).strip("\n") for part in parts)
         whole = " (all of it)" if parts == [_Part(1, len(lines))] else f" of {len(lines)}"
         if len(shown) > self._settings.limit_chars:
             return _contents(name, headings, parts, shown, self._settings.limit_chars)
-        where = f"{name}, lines {' and '.join(f'{one.first}-{one.last}' for one in parts)}{whole}"
+        where = f"{name}, lines {' and '.join(f'{part.first}-{part.last}' for part in parts)}{whole}"
         pinned = self._pin(where, shown, turn)
         return f"Read {where}{pinned}. It says:\n\n{shown}"
 
@@ -203,7 +203,7 @@ class ManualReader(Role):
 
 def _named(request: str, names: list[str]) -> list[str]:
     """Give the files that a request names: by path, file name or name without suffix."""
-    for part in (lambda one: one, lambda one: Path(one).name, lambda one: Path(one).stem):
+    for part in (lambda name: name, lambda name: Path(name).name, lambda name: Path(name).stem):
         found = [name for name in names if _is_in(part(name), request) and _as_word(part(name)).search(request)]
         if found:
             return found
@@ -228,7 +228,7 @@ def _told_apart(
         The request, in which each file that is there goes by its name and no other stands; and the others.
     """
     rest = request
-    for name in sorted({*names, *(Path(one).name for one in names)}, key=len, reverse=True):
+    for name in sorted({*names, *(Path(name).name for name in names)}, key=len, reverse=True):
         rest = _as_word(name).sub(" ", rest) if _is_in(name, rest) else rest
     known, found = set(names), dict[str, str]()
     for word in (part[0].rstrip(_WORD_ENDS) for part in _WORD.finditer(rest)):
@@ -286,11 +286,11 @@ def _too_large() -> str:
 
 def _wanted_parts(request: str, headings: list[_Heading], count: int) -> list[_Part]:
     """Give the lines that a request asks for, by number or by headings; all if it names none; none if not there."""
-    asked = (one for one in _LINES.finditer(request) if not _OF_ANOTHER.match(request, one.end()))
+    asked = (match for match in _LINES.finditer(request) if not _OF_ANOTHER.match(request, match.end()))
     if found := next(asked, None):
         first, last = int(found[1][:_MAX_DIGITS]), int((found[2] or found[1])[:_MAX_DIGITS])
         return [_Part(max(1, first), min(last, count))] if 0 < first <= min(last, count) else []
-    keys = [one.words.casefold()[:_HEADING_CHARS] if len(one.words) > 2 else "" for one in headings]
+    keys = [heading.words.casefold()[:_HEADING_CHARS] if len(heading.words) > 2 else "" for heading in headings]
     named = _named_in(request.casefold(), set(keys) - {""})
     parts = list[_Part]()
     for index, one in enumerate(headings):
@@ -313,7 +313,7 @@ def _wanted_parts(request: str, headings: list[_Heading], count: int) -> list[_P
 
 def _named_in(words: str, keys: set[str]) -> set[str]:
     """Return the headings that stand in a request as whole words; one within another, longer one doesn't count."""
-    inside = {one.start() for one in re.finditer(rf"(?<={_LETTER}){_LETTER}", words)}
+    inside = {match.start() for match in re.finditer(rf"(?<={_LETTER}){_LETTER}", words)}
     named = set[str]()
     for size in sorted(set(map(len, keys)), reverse=True):
         for index in range(len(words) - size + 1):
@@ -325,14 +325,14 @@ def _named_in(words: str, keys: set[str]) -> set[str]:
 
 
 def _contents(name: str, headings: list[_Heading], parts: list[_Part], shown: str, limit: int) -> str:
-    lines, chars, first = sum(one.last - one.first + 1 for one in parts), len(shown), parts[0].first
+    lines, chars, first = sum(part.last - part.first + 1 for part in parts), len(shown), parts[0].first
     said = f"{name} is too long to be read at once ({lines} lines, {chars} characters wanted, at most {limit})."
     if lines == 1:
         return f"{said} Let code read that line, or raise role.manual_reader.limit_chars."
     if not headings:
         last = first + max(1, lines * limit // (chars + 1)) - 1
         return f"{said} Ask for some of its lines: '{name}, lines {first}-{last}'."
-    listed = "\n".join(f"line {one.line}: {one.words}" for one in headings)
+    listed = "\n".join(f"line {heading.line}: {heading.words}" for heading in headings)
     return f"{said} Ask for a part by its heading, or by lines:\n{listed[: 2 * limit]}"
 
 

@@ -228,8 +228,8 @@ class Chat:
 
     def _ask(self, text: str) -> None:
         named, missing = named_files(text, self._options.project)
-        for one in missing:
-            self._say(f"no file goes along: {one.problem_sentence}", style="yellow")
+        for file in missing:
+            self._say(f"no file goes along: {file.problem_sentence}", style="yellow")
         files, self._files = [*self._files, *(path for path in named if path not in self._files)], []
         self._answer(lambda: self._session.ask(text, files), text, files)
 
@@ -294,11 +294,11 @@ class Chat:
             self._say(f"  {name:<11} {words}")
 
     def _bring(self, rest: str) -> None:
-        for one in [find_file(name, self._options.project) for name in _split(rest)]:
-            if one.path is None:
-                self._say(one.problem_sentence, style="red")
-            elif one.path not in self._files:
-                self._files.append(one.path)
+        for file in [find_file(name, self._options.project) for name in _split(rest)]:
+            if file.path is None:
+                self._say(file.problem_sentence, style="red")
+            elif file.path not in self._files:
+                self._files.append(file.path)
         files = ", ".join(map(str, self._files)) or "no files; name some: /files sales.csv"
         self._say(f"with the next question: {files}")
 
@@ -321,8 +321,8 @@ class Chat:
         self._say(f"tokens     {spent.removeprefix('tokens ')}")
         self._say(f"cost       {money(usage.dollars)}{'; `model.prices` says prices' * (usage.dollars is None)}")
         if earlier := self._session.earlier:  # what of it is known, in and out together
-            before = [one.spent for one in earlier.rounds]
-            count, dollars = (sum(one.get(what, 0) for one in before) for what in ("tokens", "dollars"))
+            before = [round_.spent for round_ in earlier.rounds]
+            count, dollars = (sum(spent.get(what, 0) for spent in before) for what in ("tokens", "dollars"))
             price = f", {money(dollars)}" if dollars else ""
             self._say(f"before     {short(int(count))} tokens{price}, until this session was opened again")
         took = self._session.seconds
@@ -332,7 +332,7 @@ class Chat:
         self._say(visible(self._session.definitions.describe()) or "nothing has been defined")
 
     def _output(self, rest: str) -> None:
-        cells = {str(one["cell"]): one for one in self._show.tally.cells}
+        cells = {str(cell["cell"]): cell for cell in self._show.tally.cells}
         if not cells:
             self._say("no code ran for the last answer")
             return
@@ -436,12 +436,16 @@ class Chat:
     def _compact(self, rest: str) -> None:
         self._say("the model is asked for summaries; Ctrl-C stops it")
         found = compact_session(self._session)
-        for one in found:
-            if isinstance(one, HistoryCompacted):
-                less = 100 * (one.tokens_before - one.tokens_after) / max(1, one.tokens_before)
-                self._say(f"{one.role}: about {one.tokens_before} tokens, now {one.tokens_after} ({less:.0f} % less)")
+        for event in found:
+            if isinstance(event, HistoryCompacted):
+                less = 100 * (event.tokens_before - event.tokens_after) / max(1, event.tokens_before)
+                self._say(
+                    f"{event.role}: about {event.tokens_before} tokens, now {event.tokens_after} ({less:.0f} % less)"
+                )
             else:
-                self._say(f"{one.role}: stays at about {one.tokens} tokens: {visible_line(one.error)}", style="red")
+                self._say(
+                    f"{event.role}: stays at about {event.tokens} tokens: {visible_line(event.error)}", style="red"
+                )
         if not found:
             self._say("there is too little before the last question to be worth a summary")
 

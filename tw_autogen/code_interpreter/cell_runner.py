@@ -120,7 +120,7 @@ class CallBudget:
             if round_id not in self._taken:
                 self._taken = {**({} if round_id else self._taken), round_id: []}
             taken = self._taken[round_id]
-            if most is not None and sum(one.name == name for one in taken) >= most:
+            if most is not None and sum(call.name == name for call in taken) >= most:
                 raise HostCallBudgetError(f"{name} may be called {most} times for one request, and was", name=name)
             if len(taken) >= self._max_calls:
                 raise HostCallBudgetError(
@@ -128,7 +128,7 @@ class CallBudget:
                     "(`code_interpreter.host_calls`) are used up",
                     name=name,
                 )
-            if sum(one.spent() for one in taken) >= self._max_seconds:
+            if sum(call.spent() for call in taken) >= self._max_seconds:
                 raise HostCallBudgetError(
                     f"{name}: the {self._max_seconds:g} seconds of calls to the host for one request "
                     "(`code_interpreter.host_seconds`) are used up",
@@ -198,17 +198,17 @@ class RunningCell:
         if self.turn is not None:
             self.turn.emit(HostCalled(name, not failure, shortened(failure, _FAILURE_CHARS), seconds))
 
-    def keep_artifact(self, one: Artifact) -> None:
+    def keep_artifact(self, artifact: Artifact) -> None:
         """Take a file that a call has made, unless it comes too late."""
         with self._lock:
             if not self.over.is_set():
-                self._artifacts.append(one)
+                self._artifacts.append(artifact)
 
-    def keep_log(self, one: Log) -> None:
+    def keep_log(self, log: Log) -> None:
         """Take a line that a call has logged, unless it comes too late."""
         with self._lock:
             if not self.over.is_set():
-                self._logs.append(one)
+                self._logs.append(log)
 
     def collect(self) -> tuple[list[Artifact], list[Log]]:
         """Return what its calls have made; calls that are still on their way are given up."""
@@ -377,7 +377,7 @@ class CellRunner:
         if execution.ok:
             self._failed_in = ""
         known = [*execution.artifacts, *made]
-        more = new_files(before, snapshot(self.kernel.folder), {one.path for one in known})
+        more = new_files(before, snapshot(self.kernel.folder), {artifact.path for artifact in known})
         artifacts = with_short_names([*known, *more], self.kernel.folder)
         if left := len(known) + len(more) - len(artifacts):
             logged.append(Log("warning", "files", f"{left} more files were made; their names are too long to be told"))
@@ -434,7 +434,7 @@ class CellRunner:
             session_variables=self._variables,
             call_model=lambda messages: self._ask(spec, messages),
             distrusted=self._distrusted,
-            on_artifact=lambda one: self._cell().keep_artifact(one),
+            on_artifact=lambda artifact: self._cell().keep_artifact(artifact),
             on_log=lambda line: self._cell().keep_log(line),
         )
         self._host_plugins.append(plugin)

@@ -170,8 +170,8 @@ class Plan:
         if step is None:
             return self
         here = self.steps.index(step)
-        before = [replace(one, status=Status.done) for one in self.steps[:here]]
-        after = [replace(one, status=Status.pending) for one in self.steps[here + 1 :]]
+        before = [replace(step, status=Status.done) for step in self.steps[:here]]
+        after = [replace(step, status=Status.pending) for step in self.steps[here + 1 :]]
         return Plan((*before, replace(step, status=Status.current, role=role or step.role), *after))
 
     def find(self, words: str) -> Step | None:
@@ -206,7 +206,7 @@ class Plan:
             ids: The steps' numbers.
         """
         again = {step.id for step in self.steps if step.status is Status.done}.intersection(ids)
-        return Plan(tuple(replace(one, status=Status.pending) if one.id in again else one for one in self.steps))
+        return Plan(tuple(replace(step, status=Status.pending) if step.id in again else step for step in self.steps))
 
     def with_roles_of(self, other: Plan) -> Plan:
         """Return the plan with the roles that the same steps have in another plan.
@@ -215,7 +215,7 @@ class Plan:
             other: An earlier plan of the same request.
         """
         roles = {(step.id, step.text): step.role for step in other.steps}
-        return Plan(tuple(replace(one, role=one.role or roles.get((one.id, one.text), "")) for one in self.steps))
+        return Plan(tuple(replace(step, role=step.role or roles.get((step.id, step.text), "")) for step in self.steps))
 
     def changed_since(self, before: Plan | None) -> tuple[Step, ...]:
         """Return the steps that are news to a reader of an earlier plan.
@@ -263,7 +263,7 @@ class Plan:
             KeyError: there are no `steps`, or a step has no `id` or `text`.
             ValueError: a status, or a kind of dependency, is unknown, or something is of a wrong type.
         """
-        return cls(tuple(_stored_step(one) for one in _listed(plain["steps"], Mapping, "steps")))
+        return cls(tuple(_stored_step(step) for step in _listed(plain["steps"], Mapping, "steps")))
 
     def __str__(self) -> str:
         """Return TaskWeaver's text, a step a line, without statuses and roles."""
@@ -304,7 +304,7 @@ def _stored_step(plain: Mapping[str, Any]) -> Step:
 
 
 def _listed(value: Any, kind: Any, name: str) -> Sequence[Any]:
-    if not isinstance(value, list | tuple) or not all(isinstance(one, kind) for one in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(item, kind) for item in value):
         raise ValueError(f"{name}: not of the form that a plan is stored in: {value!r:.200}")
     return value
 

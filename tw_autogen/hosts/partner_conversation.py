@@ -77,7 +77,7 @@ class GivenFiles:
 
     def __init__(self, files: FilesWanted, read: Settings) -> None:
         self.read = read
-        self.paths = tuple(Path(one).absolute() for one in several(files))
+        self.paths = tuple(Path(path).absolute() for path in several(files))
         folder = distrusted_folder(read)  # noted also without files: what settings name there is looked up later
         self.distrusted = None if folder is None or not self.paths else SafeFolder(folder)
         if self.distrusted is not None:
@@ -125,7 +125,7 @@ class PartnerConversation:
     def rounds(self) -> list[Round]:
         """The rounds that have ended, also those of earlier sessions."""
         rounds = self._past if self._session is None else self._session.rounds
-        return [one for one in rounds if one.state is not RoundState.created]
+        return [round_ for round_ in rounds if round_.state is not RoundState.created]
 
     @property
     def busy(self) -> bool:
@@ -239,10 +239,10 @@ class PartnerConversation:
         rest = self._unknown(chat)
         if not rest:  # the same chat again: its last request is asked again, unless the agent spoke last
             return [] if not chat or chat[-1].own else list(self._asked)
-        last = max((index for index, one in enumerate(rest) if one.own), default=-1) + 1
+        last = max((index for index, line in enumerate(rest) if line.own), default=-1) + 1
         for line in rounds_of_lines(rest[:last], session.entry):
             session.remember(line)
-        self._note([(one.own, one.text) for one in rest])
+        self._note([(line.own, line.text) for line in rest])
         self._asked = list(rest[last:])
         return self._asked
 
@@ -260,10 +260,10 @@ class PartnerConversation:
         """
         with self._guard:
             given, self._files_asked = self._files[self._files_sent :], len(self._files)
-        for one in given:
-            if one.distrusted is not None:
-                session.inputs.distrust(one.distrusted)
-        resumed = not self._files_sent and any(one.user_query != _SPOKE_FIRST for one in session.rounds)
+        for message in given:
+            if message.distrusted is not None:
+                session.inputs.distrust(message.distrusted)
+        resumed = not self._files_sent and any(round_.user_query != _SPOKE_FIRST for round_ in session.rounds)
         notes = [_FRESH_KERNEL] if resumed else []
         if self._rules is not None and self._rules != rules:
             notes.append(f"(House rules from now on: {rules or 'none'})")
@@ -350,8 +350,8 @@ class PartnerConversation:
                     self._past, self._session = self.rounds, None
 
     def _begin(self, session: Session) -> Session:
-        for one in self.rounds:
-            session.remember(one)
+        for round_ in self.rounds:
+            session.remember(round_)
         self._past, self._session, self._files_sent, self._rules = [], session, 0, None
         self._end.detach()
         self._end = weakref.finalize(self, close_soon, session)
@@ -379,7 +379,7 @@ class PartnerConversation:
         request, files = self.compose_request(session, words_of(news) if news else CONTINUE, rules)
         session.subscribe(watch)
         try:
-            answer = session.ask(request, files, images=[url for one in news for url in one.images])
+            answer = session.ask(request, files, images=[url for line in news for url in line.images])
             return Reply(answer.markdown(), answer.round, answer.stop, session.round_usage, answer)
         except RoundError as error:
             return Reply(error.in_words(), error.round, "Failed", session.round_usage)
@@ -404,18 +404,18 @@ class PartnerConversation:
                     return chat[count:]
         if not self._known:
             return chat
-        rest = chat[max((index for index, one in enumerate(chat) if one.own), default=-1) + 1 :]
-        return [*(one for one in rest[:-1] if (False, one.text) not in said), *rest[-1:]]
+        rest = chat[max((index for index, line in enumerate(chat) if line.own), default=-1) + 1 :]
+        return [*(line for line in rest[:-1] if (False, line.text) not in said), *rest[-1:]]
 
 
 def _fits(known: Sequence[tuple[bool, str]], chat: Sequence[Line], said: Collection[tuple[bool, str]]) -> bool:
     """Return whether a chat begins with these lines, a request among them, and goes on with no answer that was said."""
     pairs = zip(known, chat, strict=False)
-    alike = all(own == one.own and (own or text == one.text) for (own, text), one in pairs)
+    alike = all(own == line.own and (own or text == line.text) for (own, text), line in pairs)
     return (
         alike
         and not all(own for own, _ in known)
-        and not any(one.own and (True, one.text) in said for one in chat[len(known) :])
+        and not any(line.own and (True, line.text) in said for line in chat[len(known) :])
     )
 
 
@@ -450,9 +450,9 @@ def _never_begun() -> SessionClosedError:
     return SessionClosedError("the request was stopped before it had begun")
 
 
-def close_soon(one: Session | PartnerConversation) -> None:
+def close_soon(closable: Session | PartnerConversation) -> None:
     """Close what nobody can ask any more; on a thread, since this one may hold any lock, or run a loop."""
-    threading.Thread(target=one.close, name="close").start()
+    threading.Thread(target=closable.close, name="close").start()
 
 
 _ALIVE: weakref.WeakSet[PartnerConversation] = weakref.WeakSet()

@@ -59,7 +59,7 @@ class Sender:
             content: Plain values.
         """
         header = message_header(kind, self._session)
-        parts = [json.dumps(one).encode() for one in (header, {}, {}, content)]
+        parts = [json.dumps(part).encode() for part in (header, {}, {}, content)]
         signer = self._signer.copy()
         for part in parts:
             signer.update(part)
@@ -395,7 +395,7 @@ class Connection:
 
         What was under way on them is lost, in both directions.
         """
-        cut: list[Channel] = [one for one in ("shell", "stdin") if self._channels[one].cut]
+        cut: list[Channel] = [channel for channel in ("shell", "stdin") if self._channels[channel].cut]
         for one in cut:
             self._channels[one].reconnect()
         return tuple(cut)

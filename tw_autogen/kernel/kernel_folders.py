@@ -89,12 +89,12 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
 
     def real(paths: tuple[str, ...]) -> list[str]:
         found = [
-            (os.path.expanduser(one.removesuffix(LISTED)), LISTED if one.endswith(LISTED) else "") for one in paths
+            (os.path.expanduser(path.removesuffix(LISTED)), LISTED if path.endswith(LISTED) else "") for path in paths
         ]
         return [
-            f"{one if one in place.known else os.path.realpath(one)}{mark}"
-            for one, mark in found
-            if one in place.known or os.path.exists(one)
+            f"{path if path in place.known else os.path.realpath(path)}{mark}"
+            for path, mark in found
+            if path in place.known or os.path.exists(path)
         ]
 
     write = real(settings.write)
@@ -110,7 +110,7 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
     if settings.sandbox != OFF:
         if available_level(settings) != LANDLOCK:  # which can keep no part of a folder read-only
             kept |= _sessions_in(place.folder)
-        real_by_name = {one: os.path.realpath(one) for one in runtime_paths()}
+        real_by_name = {path: os.path.realpath(path) for path in runtime_paths()}
         of_python = _of_interpreter(settings.python, (str(place.folder), *write))
         used = _used_outside((str(place.folder), *write), {*real_by_name.values(), *of_python})
         elsewhere = _named_elsewhere_in(place, [*write, *kept], tuple(used), _MAX_KEPT - len(kept))
@@ -118,7 +118,7 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         linked = [one for one, path in real_by_name.items() if one != path]
         linked += [settings.python] if os.sep in settings.python else []
         _refuse_links((str(place.folder), *write), linked, kept)
-    known = {path: found for one in kept.values() for path, found in one.items()}
+    known = {path: found for folders in kept.values() for path, found in folders.items()}
     return {
         "folder": str(place.folder),
         "read": real((*settings.read, *place.read)),
@@ -155,9 +155,9 @@ def _used_outside(folders: Sequence[str], used: Iterable[str]) -> Kept:
     for path in used:
         for folder in folders:
             if path != folder and is_below(path, folder):
-                way = [one for one in (path, *map(str, Path(path).parents)) if is_below(one, folder)]
-                infos = [(one, os.lstat(one)) for one in way if os.path.lexists(one)]
-                found[path] = {one: (about.st_dev, about.st_ino) for one, about in infos}
+                way = [place for place in (path, *map(str, Path(path).parents)) if is_below(place, folder)]
+                infos = [(place, os.lstat(place)) for place in way if os.path.lexists(place)]
+                found[path] = {place: (about.st_dev, about.st_ino) for place, about in infos}
     return found
 
 
@@ -189,7 +189,7 @@ def runtime_paths() -> dict[str, None]:
 
     These are Python, packages, programs, and the folders of the user's settings, trust, caches and temporary files.
     """
-    packages = [one for one in sys.path if one.endswith("-packages")]
+    packages = [path for path in sys.path if path.endswith("-packages")]
     searched = [part for name in SEARCHED for part in os.environ.get(name, "").split(os.pathsep) if os.path.isdir(part)]
     drawing = os.environ.get("MPLCONFIGDIR")  # matplotlib reads it where it is imported for all kernels
     own = (config_folder(), state_folder(), cache_folder(os.environ), tempfile.gettempdir(), drawing)

@@ -83,8 +83,8 @@ def resume(
         else:
             said.append(_warning(f"the checkpoint could not be read: {answer.get('error')}"))
     outdated = _outdated(entries, start, {name for name, _ in left})
-    later = [one for number, one in enumerate(entries[start:], start + 1) if number not in outdated]
-    codes = [str(one["code"]) for one in later if "code" in one and not one.get("called")]
+    later = [entry for number, entry in enumerate(entries[start:], start + 1) if number not in outdated]
+    codes = [str(entry["code"]) for entry in later if "code" in entry and not entry.get("called")]
     if callable(rerun):
         rerun = not codes or rerun(codes)
     count = 0
@@ -109,11 +109,11 @@ def resume(
     if state := _state_set_by(entries[:start]):
         said.append(_warning(f"what cells set by {', '.join(state)} did not come back: it is no variable"))
     source = f"a checkpoint (cells 1 to {_cells(entries[:start])})" if start else ""
-    ways = [one for one in (source, f"{pluralize(count, 'cell')} run again" if count else "") if one]
+    ways = [way for way in (source, f"{pluralize(count, 'cell')} run again" if count else "") if way]
     if there and ways:
         said.insert(0, Log("info", TAG, f"variables came back from {' and '.join(ways)}: {', '.join(there)}"))
     more = [_warning(f"{len(said) - _MAX_LINES} more lines are left out")] if len(said) > _MAX_LINES else []
-    return [*(replace(one, message=clip(one.message, _LINE_CHARS)) for one in said[:_MAX_LINES]), *more]
+    return [*(replace(log, message=clip(log.message, _LINE_CHARS)) for log in said[:_MAX_LINES]), *more]
 
 
 def _state_set_by(entries: Sequence[Entry]) -> list[str]:
@@ -130,7 +130,9 @@ def _outdated(entries: Sequence[Entry], start: int, left: Set[str]) -> set[int]:
         start: How many lines the checkpoint covers.
         left: Names that are not in it.
     """
-    last = {str(one["put"]): number for number, one in enumerate(entries) if "put" in one and "value" not in one}
+    last = {
+        str(entry["put"]): number for number, entry in enumerate(entries) if "put" in entry and "value" not in entry
+    }
     other = {name for name in left if last.get(name, -1) >= start}
     found = set()
     for number, entry in enumerate(entries[start:], start):
@@ -183,7 +185,7 @@ def _again(live: KernelClient, entry: Entry, left: float) -> str:
 def _quicker(entries: Sequence[Entry], header: Entry) -> bool:
     """Return whether running the cells that a checkpoint covers is safe, and quicker than reading it."""
     covered = entries[: _position(header, entries)]
-    safe = bool(covered) and all(("code" in one and not one.get("called")) or "value" in one for one in covered)
+    safe = bool(covered) and all(("code" in entry and not entry.get("called")) or "value" in entry for entry in covered)
     return safe and sum(map(_seconds, covered)) < _seconds(header)
 
 
@@ -209,9 +211,9 @@ def _last_names(entries: Sequence[Entry]) -> list[str]:
 
 
 def _pairs(found: Any) -> Iterator[tuple[str, str]]:
-    for one in found if isinstance(found, list) else []:
-        if isinstance(one, list) and len(one) == 2:
-            yield str(one[0]), str(one[1])
+    for pair in found if isinstance(found, list) else []:
+        if isinstance(pair, list) and len(pair) == 2:
+            yield str(pair[0]), str(pair[1])
 
 
 def _warning(text: str) -> Log:

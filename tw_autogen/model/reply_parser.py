@@ -123,9 +123,9 @@ def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
         said = _unquoted(said)
     elif said.lstrip().startswith('{\\"'):  # an object that was escaped as if it stood in a string
         said = _unquoted(f'"{said.strip()}"')
-    found = [one for one in _objects(said, in_code=False) if one]
-    found = found or [one for one in _objects(said, in_code=True) if one]
-    found = [one for one in map(_unwrapped, found) if one] if wrapped else found
+    found = [object_ for object_ in _objects(said, in_code=False) if object_]
+    found = found or [object_ for object_ in _objects(said, in_code=True) if object_]
+    found = [object_ for object_ in map(_unwrapped, found) if object_] if wrapped else found
     if not found:
         raise NoObject(said.strip())
     best = max(reversed(found) if drafts else found, key=len)
@@ -224,7 +224,7 @@ def _read_blocks(said: str, wanted: str) -> CodeReply:
     code = "\n\n".join(piece for piece in pieces if piece.strip())
     if pieces and not code:
         raise Unreadable(f"the code block is empty; {wanted}")
-    thought = "".join(block.text for block, one in zip(blocks, is_code, strict=True) if not one).strip()
+    thought = "".join(block.text for block, coded in zip(blocks, is_code, strict=True) if not coded).strip()
     return CodeReply(thought, code or None)
 
 
@@ -240,7 +240,7 @@ def _rejoined(blocks: list[FencedBlock], most: int = _MAX_REJOINED) -> list[Fenc
     for index, block in enumerate(blocks):
         if block.kind != "python":
             continue
-        rest = "".join(one.text for one in blocks[index + 1 :])
+        rest = "".join(block.text for block in blocks[index + 1 :])
         closed = index + 1 < len(blocks)
         code = extend_past_inner_fence(block.inner, rest) if closed else without_prose(block.inner.rstrip())
         if closed and code:
@@ -423,7 +423,7 @@ def _read_call(said: str) -> CodeReply | None:
             return None
         if code := _code_field(fields, sure=call is not None):
             spoken = [str(fields[name]).strip() for name in _SPOKEN if fields.get(name)]
-            return CodeReply("\n".join(one for one in (around, *spoken) if one), code)
+            return CodeReply("\n".join(text for text in (around, *spoken) if text), code)
     found = _read_blocks(inside, "write the code there").code if call and inside else None
     return CodeReply(around, found) if found else None
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Protocol, runtime_checkable
 
-_MARKS = "".join(chr(one) for one in range(0x300, 0x1800) if unicodedata.category(chr(one)).startswith("M"))
+_MARKS = "".join(chr(code) for code in range(0x300, 0x1800) if unicodedata.category(chr(code)).startswith("M"))
 """Signs of vowels and tones that belong to a word, of Hindi or Thai for instance, and are no letters."""
 _WORD = re.compile(rf"[^\W_]+(?:[{_MARKS}]+[^\W_]*)*")
 _DIGIT = re.compile(r"\d")
@@ -109,11 +109,14 @@ class LexicalRanker:
             Differs: words within longer ones.
         """
         found = [
-            [Counter(one for word in _words(field) for one in _features(word)) for field in fields] for fields in texts
+            [Counter(feature for word in _words(field) for feature in _features(word)) for field in fields]
+            for fields in texts
         ]
         joined = ["".join(_WORD.findall(_folded(fields[0]))) for fields in texts]
-        means = [sum(one[index].total() for one in found) / max(1, len(found)) or 1.0 for index in range(len(weights))]
-        wanted = dict.fromkeys(one for word in _words(query) for one in _features(word))
+        means = [
+            sum(counts[index].total() for counts in found) / max(1, len(found)) or 1.0 for index in range(len(weights))
+        ]
+        wanted = dict.fromkeys(feature for word in _words(query) for feature in _features(word))
         scores = [0.0] * len(texts)
         for feature in wanted:
             inside = feature if len(feature) > _GRAM_CHARS and feature.isalpha() else None
@@ -147,7 +150,7 @@ class _Index:
         """Return the score of each text; 0 for one that has nothing to do with the query."""
         scores, related = [0.0] * self._count, [False] * self._count
         words = dict.fromkeys(_words(query))
-        for feature in dict.fromkeys(one for word in words for one in _features(word)):
+        for feature in dict.fromkeys(feature for word in words for feature in _features(word)):
             for index, weight in self._words.get(feature, ()):
                 scores[index] += weight
                 related[index] = True
@@ -169,8 +172,8 @@ def _fill(index: dict[str, list[tuple[int, float]]], documents: Sequence[Sequenc
     document frequency of Lucene, which is never negative.
     """
     counts = [Counter(document) for document in documents]
-    having = Counter(feature for one in counts for feature in one)
-    rare = {one: math.log(1 + (len(documents) - most + 0.5) / (most + 0.5)) for one, most in having.items()}
+    having = Counter(feature for counts in counts for feature in counts)
+    rare = {feature: math.log(1 + (len(documents) - most + 0.5) / (most + 0.5)) for feature, most in having.items()}
     mean = sum(map(len, documents)) / max(1, len(documents)) or 1.0
     for at, count in enumerate(counts):
         length = _K1 * (1 - _B + _B * len(documents[at]) / mean)
@@ -190,7 +193,7 @@ def best_first(scores: Sequence[float], *, above: float = 0.0) -> Ranked:
         [(2, 0.7), (0, 0.1)]
     """
     found = [(index, score) for index, score in enumerate(scores) if score > above]
-    return sorted(found, key=lambda one: (-one[1], one[0]))
+    return sorted(found, key=lambda pair: (-pair[1], pair[0]))
 
 
 @lru_cache(maxsize=8)

@@ -182,7 +182,7 @@ class Planner(Role):
     @property
     def _coders(self) -> list[tuple[str, str]]:
         taking = ((worker.name, worker.code_rules) for worker in self._workers if isinstance(worker, TakesCode))
-        return [one for one in taking if one[1]]
+        return [pair for pair in taking if pair[1]]
 
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
         """Answer the newest post: to a worker with the next step, or to the user.
@@ -207,7 +207,7 @@ class Planner(Role):
                 mine.plan, mine.approved = None, ""
         self._note_run(mine, here)
         mine.definitions.load_definitions(memory)
-        form = RequestedFormat.read("\n".join(one.user_query for one in asked))
+        form = RequestedFormat.read("\n".join(round_.user_query for round_ in asked))
         last = mine.plan is None or mine.plan.only_report_left
         forwarded = _forward(here, self.name, form) if last else None
         problems = form.problems(_full_answer(forwarded)) if forwarded else []
@@ -284,7 +284,8 @@ class Planner(Role):
                 seen = (
                     attachment.content for attachment in new.attachments if attachment.type is AttachmentType.image_url
                 )
-                images = tuple(one for one in seen if turn or is_embedded_image(one))  # no example has a server asked
+                # No example has a server asked.
+                images = tuple(image for image in seen if turn or is_embedded_image(image))
                 now = new.send_from == USER and new.id in {post.id for post in memory.rounds[-1].posts}
                 offers = self._offers(mine, new.message, turn) if now and turn else ""
                 date = _date_where_new(mine) if now and turn else ""
@@ -368,10 +369,10 @@ class Planner(Role):
         if reply.stop is not Stop.Completed:
             return []
         problems = form.problems(_shaped(reply.message, form))
-        posts = [post for one in asked for post in one.posts]
+        posts = [post for round_ in asked for post in round_.posts]
         worked = any(post.send_from not in (USER, self.name) and not _unrun_note(post) for post in posts)
         if self._workers and not worked and any(map(is_about_files, asked)):
-            texts = [str(one["content"]) for one in shown]
+            texts = [str(message["content"]) for message in shown]
             numbers = unfounded_numbers(
                 reply.message, [text for text in texts if _UNRUN not in text.partition("\n")[0]]
             )
@@ -404,7 +405,7 @@ class Planner(Role):
         first = mine.checks.checks is None
         failed = mine.checks.run(runner, _full_answer(post), self._model, turn, seconds=seconds)
         if failed and first:
-            asked = next((one for one in reversed(turn.round.posts) if one.send_to == runner.name), ran)
+            asked = next((post for post in reversed(turn.round.posts) if post.send_to == runner.name), ran)
             said = {AttachmentType.then: asked.content(AttachmentType.then), AttachmentType.stop: Stop.InProcess.value}
             attachments = tuple(Attachment(kind, text) for kind, text in said.items() if text)
             return post, Post(self.name, runner.name, failed_checks_report(failed), attachments)
@@ -518,7 +519,7 @@ def _was_forwarded(post: Post, memory: Memory) -> bool:
     """Return whether a post's output went to the user as the next post of its round."""
     if not post.content(AttachmentType.execution_result):
         return False
-    here = next(one for one in memory.rounds if any(each.id == post.id for each in one.posts))
+    here = next(round_ for round_ in memory.rounds if any(each.id == post.id for each in round_.posts))
     after = [each.id for each in here.posts].index(post.id) + 1
     until = replace(here, posts=here.posts[:after])
     sent = _forward(until, memory.role, RequestedFormat.read(here.user_query))
@@ -586,5 +587,5 @@ def _as_json(post: Post, *, then: bool) -> str:
     said.setdefault(names["reasoning"], "The worker's answer goes to the User.")
     sent: dict[str, Any] = {key: said.get(names.get(key, key)) or None for key in fields}
     if kept := post.attachment(AttachmentType.definitions):
-        sent["definitions"] = [one for one in kept.extra or () if isinstance(one, dict)]
+        sent["definitions"] = [definition for definition in kept.extra or () if isinstance(definition, dict)]
     return json.dumps(sent, ensure_ascii=False)

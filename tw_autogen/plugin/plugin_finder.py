@@ -65,8 +65,8 @@ def find_plugins(
     if isinstance(wanted, (str, Path, PluginSpec)) or callable(wanted) or not isinstance(wanted, Iterable):
         wanted = [wanted]
     found = {spec.name: spec for spec in project}
-    for one in wanted:
-        for spec in _specs(one, shipped, own):
+    for path in wanted:
+        for spec in _specs(path, shipped, own):
             if _has_twin(spec, found):
                 found[spec.name] = replace(found[spec.name], optional=False)
             else:
@@ -193,12 +193,12 @@ def _named(name: str, shipped: Path | None, own: Path | None) -> tuple[PluginSpe
 
 def _registered(tree: ast.Module, spec: PluginSpec, path: Path) -> ast.ClassDef | Function:
     functions = [function for function, _ in decorated_in(tree, path)]
-    named = [one for one in functions if one.name == spec.name]
+    named = [function for function in functions if function.name == spec.name]
     if named:
         return named[0]
     found = registered_in(tree)
     if not found:
-        others = ", ".join(one.name for one in functions)
+        others = ", ".join(function.name for function in functions)
         more = f", and @plugin stands on {others}, not on {spec.name}" if others else ""
         raise PluginLoadError(f"no class or function here has the decorator @register_plugin{more}", path=path)
     if len(found) > 1:
@@ -215,10 +215,10 @@ def _called(node: ast.ClassDef | Function, tree: ast.Module, path: Path) -> Func
     """Find what is called: the function, or the class's `__call__`, also in a parent class in the same file."""
     if not isinstance(node, ast.ClassDef):
         return node
-    classes = {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
-    for one in node.body:
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == "__call__":
-            return one
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    for statement in node.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) and statement.name == "__call__":
+            return statement
     parents = [last_word(base) for base in node.bases]
     for name in parents:
         if name in classes and classes[name] is not node:
@@ -255,8 +255,12 @@ def _check_signature(
 def _names(signature: Signature) -> tuple[list[str], list[str], bool]:
     """Return the parameters that can be passed by position, all that have a name, and whether others are accepted."""
     every = list(signature.parameters.values())
-    positional = [one.name for one in every if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    named = positional + [one.name for one in every if one.kind is one.KEYWORD_ONLY]
+    positional = [
+        parameter.name
+        for parameter in every
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    named = positional + [parameter.name for parameter in every if parameter.kind is parameter.KEYWORD_ONLY]
     return positional, named, len(named) < len(every)
 
 

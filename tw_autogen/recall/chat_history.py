@@ -172,7 +172,7 @@ class ChatHistory:
         self._front = _joined(self._fixed, words)
         self.messages[start : end + bool(said)] = [{"role": "user", "content": _joined(self._front, said)}]
         gone = count - 1 if answered else count  # what the user says next is added to the summary
-        self._begun = {key: max(start, one - gone) for key, one in self._begun.items()}
+        self._begun = {key: max(start, index - gone) for key, index in self._begun.items()}
 
     def append_user(self, words: str, images: tuple[str, ...] = ()) -> None:
         """Append a text of the user, to the last message if that has no answer yet.
@@ -229,7 +229,7 @@ class ChatHistory:
             True if there was one to cut.
         """
         mine = [message for message in self.messages[self._static :] if message["role"] == "user"]
-        lengths = [(sum(len(part.get("text", "")) for part in _parts(one["content"])), one) for one in mine]
+        lengths = [(sum(len(part.get("text", "")) for part in _parts(message["content"])), message) for message in mine]
         chars, longest = max(lengths, key=lambda length: length[0], default=(0, {}))
         if chars < min_chars:
             return False
@@ -281,7 +281,7 @@ class ChatHistory:
             post: The user's.
             rounds: What the role sees; the user's own words are left alone.
         """
-        own = next((one.user_query for one in rounds if any(post.id == each.id for each in one.posts)), "")
+        own = next((round_.user_query for round_ in rounds if any(post.id == each.id for each in round_.posts)), "")
         words, notes = (own, post.message[len(own) :]) if post.message.startswith(own) else (post.message, "")
         before, self._notes = self._notes, notes
         return words + without_known_paragraphs(notes, before)
@@ -298,7 +298,7 @@ class ChatHistory:
             parts: Texts.
         """
         told = [part.get("text", "") for message in self.messages[1:] for part in _parts(message["content"])]
-        return [one for one in parts if not any(one in text for text in told)]
+        return [part for part in parts if not any(part in text for text in told)]
 
     def append_assistant(self, words: str) -> None:
         """Append an answer that came without a call: of a stored round, or forwarded."""
@@ -316,17 +316,17 @@ class ChatHistory:
             Posts, and after the posts of a round that has failed since, that round. Of one in which a prompt was
             refused, as in `withdraw_if_refused`, those after the role's own last one are left out.
         """
-        for one in memory.rounds:
-            answered = [number for number, post in enumerate(one.posts, 1) if post.send_from == memory.role]
-            until = max(answered, default=0) if _is_refusal(one.error) else None
-            for post in one.posts[:until]:
+        for round_ in memory.rounds:
+            answered = [number for number, post in enumerate(round_.posts, 1) if post.send_from == memory.role]
+            until = max(answered, default=0) if _is_refusal(round_.error) else None
+            for post in round_.posts[:until]:
                 if post.id not in self._seen:
-                    self.begin_round(one.id)
+                    self.begin_round(round_.id)
                     yield post
                     self._seen.add(post.id)
-            if one.state is RoundState.failed and one.id not in self._seen:
-                yield one
-                self._seen.add(one.id)
+            if round_.state is RoundState.failed and round_.id not in self._seen:
+                yield round_
+                self._seen.add(round_.id)
 
     def mark_read(self, post: Post) -> None:
         """Mark a post as read that is in the history: the role's own as the model's answer, or its task."""
@@ -401,8 +401,8 @@ class SupersededResults:
         if not ok:
             self._failed.append(report)
             return
-        for one in self._failed:
-            self._note_shorter(one, _FAILURE_CHARS, _REPLACED)
+        for failure in self._failed:
+            self._note_shorter(failure, _FAILURE_CHARS, _REPLACED)
         self._failed.clear()
         name, cut = self._cut
         if name and _reads(code, name):

@@ -103,9 +103,11 @@ class Project:
         """
         taking_part = list(map(self.resolve_role_folder, roles))
         own = [name for name, folder in self.roles.items() if folder in taking_part]
-        by_path = [Path(one) for one in taking_part if isinstance(one, str | Path) and os.sep in str(one)]
+        by_path = [Path(path) for path in taking_part if isinstance(path, str | Path) and os.sep in str(path)]
         own += [
-            one.name for one in by_path if one not in self.roles.values() and one.resolve().is_relative_to(self.folder)
+            path.name
+            for path in by_path
+            if path not in self.roles.values() and path.resolve().is_relative_to(self.folder)
         ]
         plugins = [spec.name for spec in self.plugins if spec.runs_in == "host"]
         kinds = {"roles": own, "plugins": plugins}
@@ -118,7 +120,7 @@ class Project:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Return what was left out, ignored, or understood otherwise, in lines."""
-        return (*(f"left out: {one}" for one in self.left_out), *self.notes)
+        return (*(f"left out: {path}" for path in self.left_out), *self.notes)
 
 
 def project_folder(folder: Path | str) -> Path:
@@ -266,7 +268,7 @@ def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
     if place and not os.path.isdir(folder / place):
         raise ConfigError(f"session.role_folder: there is no folder {folder / place}")
     places = role_places(folder, place)
-    return roles_among((path for one in places for path in one.glob(f"*/*{_ROLE_ENDING}")), places)
+    return roles_among((path for place in places for path in place.glob(f"*/*{_ROLE_ENDING}")), places)
 
 
 def role_places(folder: Path, place: str = "") -> list[Path]:
@@ -276,7 +278,7 @@ def role_places(folder: Path, place: str = "") -> list[Path]:
         folder: Of the project.
         place: As the setting `session.role_folder`.
     """
-    return [folder / place] if place else [folder / one for one in ROLE_FOLDERS]
+    return [folder / place] if place else [folder / name for name in ROLE_FOLDERS]
 
 
 def roles_inside(folder: Path, place: str = "") -> tuple[dict[str, Path], list[Path]]:
@@ -338,7 +340,7 @@ def _listed(place: Path) -> list[Path]:
 def _names(place: Path) -> list[str]:
     """Return the names in a folder, at most one more than are looked through; none if it can't be listed."""
     with suppress(OSError), os.scandir(place) as found:
-        return [one.name for one in islice(found, _MAX_LISTED + 1)]
+        return [entry.name for entry in islice(found, _MAX_LISTED + 1)]
     return []
 
 

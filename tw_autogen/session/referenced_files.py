@@ -65,7 +65,7 @@ def _is_no_node_folder(path: str) -> bool:
 
 def links_below(place: Path) -> Iterator[Path]:
     """Yield the links in a folder of code, however deep, in order; so many at most as are looked at."""
-    return (Path(one) for one in itertools.islice(_entries_below(place), _MAX_ENTRIES) if one.is_symlink())
+    return (Path(entry) for entry in itertools.islice(_entries_below(place), _MAX_ENTRIES) if entry.is_symlink())
 
 
 def _entries_below(place: Path) -> Iterator[os.DirEntry[str]]:
@@ -74,7 +74,7 @@ def _entries_below(place: Path) -> Iterator[os.DirEntry[str]]:
     while left:
         entries: list[os.DirEntry[str]] = []
         with contextlib.suppress(OSError), os.scandir(left.pop()) as found:
-            entries = sorted(found, key=lambda one: one.name)
+            entries = sorted(found, key=lambda entry: entry.name)
         yield from entries
         left += [
             entry.path for entry in reversed(entries) if not entry.is_symlink() and entry.is_dir(follow_symlinks=False)
@@ -116,27 +116,27 @@ class ReferencedFiles:
         """
         self._folders.setdefault((suffixes, caches, enter), set()).update(folders)
 
-    def add_setting(self, one: FolderSetting, folder: Path) -> None:
+    def add_setting(self, named: FolderSetting, folder: Path) -> None:
         """Add the files that a setting names: a file of servers, programs in the folder, a policy, a role's file.
 
         Args:
-            one: The setting.
+            named: The setting.
             folder: Whose file names it.
         """
-        value = one.setting.value
-        words = [] if one.key == "plugin.mcp_servers" and isinstance(value, Mapping) else list(texts_of(value))
+        value = named.setting.value
+        words = [] if named.key == "plugin.mcp_servers" and isinstance(value, Mapping) else list(texts_of(value))
         for text in words:  # also one that is missing, so that it counts as such
             self._files.update(_meant(text, folder))
-        model, program = one.key == "embedding.folder", one.key.endswith(PROGRAM_OF_ROLE)
+        model, program = named.key == "embedding.folder", named.key.endswith(PROGRAM_OF_ROLE)
         suffixes = (*CODE_SUFFIXES, *MODEL_SUFFIXES) if model else PROGRAM_SUFFIXES if program else CODE_SUFFIXES
         self._add_words(words, folder, folder, inner=model or program, suffixes=suffixes)
-        if one.key == "kernel.python":
+        if named.key == "kernel.python":
             for text in words:
                 for place in _places_of_program(text, folder):
                     self._files.add(place)  # also where it is missing: what comes there is what starts
                     with contextlib.suppress(OSError, ValueError, RuntimeError):
                         self._add_interpreter(place, folder)
-        if one.key == "plugin.mcp_servers":
+        if named.key == "plugin.mcp_servers":
             for fill in (True, False):  # what a variable's default names runs as long as the variable is not set
                 servers: tuple[McpServer, ...] = ()
                 with contextlib.suppress(ConfigError):
@@ -219,13 +219,15 @@ class ReferencedFiles:
     def _add_library(self, home: Path, *, whole: bool) -> None:
         """Add what of the library of an interpreter runs at each start, or all of it but installed packages."""
         start = ("*.pth", "sitecustomize*", "usercustomize*", "__pycache__/*customize.*")
-        patterns = [f"{place}/{one}" for place in ("lib*/python*/*-packages", "Lib/site-packages") for one in start]
-        patterns += ["lib*/python*.zip", *(f"lib*/python*/{one}" for one in start[1:])]
+        patterns = [f"{place}/{name}" for place in ("lib*/python*/*-packages", "Lib/site-packages") for name in start]
+        patterns += ["lib*/python*.zip", *(f"lib*/python*/{name}" for name in start[1:])]
         for path in [path for pattern in patterns for path in _matching(home, pattern)]:
             self._add_found(path)
         if not whole:
             return
-        self._files.update(path for one in ("lib*/libpython*", "bin/pybuilddir.txt") for path in _matching(home, one))
+        self._files.update(
+            path for pattern in ("lib*/libpython*", "bin/pybuilddir.txt") for path in _matching(home, pattern)
+        )
         found = sorted(_matching(home, "lib*/python*"), reverse=True)
         libraries = {path.resolve(): path for path in found if path.is_dir()}
         for path in [library / name for library in libraries.values() for name in _names_in(library)]:
@@ -403,7 +405,7 @@ def _meant(text: str, base: Path) -> list[Path]:
     for path in found:
         if _is_of_process(path):
             raise ConfigError(f"{text}: a path over /proc may be another file for each process; name the file itself")
-    return [Path(climbed_path(str(one))) for one in found]  # as the system goes up over links
+    return [Path(climbed_path(str(path))) for path in found]  # as the system goes up over links
 
 
 def _is_of_process(path: Path) -> bool:

@@ -120,14 +120,14 @@ class RequestDescriptions:
         """
         names = [path.name if path.parent == self._folder else str(path) for path in files]
         described, joins = self._described([(name, name) for name in names], each=_SECONDS)
-        for one in described:
-            if one["problem"]:
-                self._on_problem(f"{_label(Path(one['name']).name)}: {one['problem']}")
+        for description in described:
+            if description["problem"]:
+                self._on_problem(f"{_label(Path(description['name']).name)}: {description['problem']}")
         texts = {one["name"]: _text(one) for one in described}
         whole, stands_for = dict(texts), dict[str, str]()
-        for name, one in whole.items():
-            if self.told.files.get(name) == one or _item(one) in self._files_before:
-                texts[name] = f"{one.splitlines()[0][:_TEXT_CHARS]} (described in an earlier request)"
+        for name, description in whole.items():
+            if self.told.files.get(name) == description or _item(description) in self._files_before:
+                texts[name] = f"{description.splitlines()[0][:_TEXT_CHARS]} (described in an earlier request)"
         earlier = [name for name in self.told.files if name not in texts]
         if sum(map(len, texts.values())) > self._settings.profile_chars:
             texts, joins, stands_for = _folded(described, texts, joins)
@@ -136,19 +136,21 @@ class RequestDescriptions:
         kept = _first_lines(texts, ranked, limit)
         if left := len(texts) - len(kept):
             limit -= sum(_line_chars(name, "") for index, name in enumerate(texts) if index in kept)
-            texts = {name: one for index, (name, one) in enumerate(texts.items()) if index in kept}
+            texts = {name: text for index, (name, text) in enumerate(texts.items()) if index in kept}
             ranked = [kept.index(index) for index in ranked if index in kept]
         briefs = {
             one["name"]: _columns_and_call(one, 1 + list(stands_for.values()).count(one["name"])) for one in described
         }
         shown = _fitted(texts, briefs, ranked, limit)
-        full = {name for (name, one), said in zip(texts.items(), shown, strict=True) if "\n" in said or "\n" not in one}
-        now = {name: one if stands_for.get(name, name) in full else "" for name, one in whole.items()}
+        full = {
+            name for (name, text), said in zip(texts.items(), shown, strict=True) if "\n" in said or "\n" not in text
+        }
+        now = {name: text if stands_for.get(name, name) in full else "" for name, text in whole.items()}
         self.told = replace(self.told, files={**self.told.files, **now})
         parts = []
-        outside = [one for name, one in zip(texts, shown, strict=True) if os.path.isabs(name)]
+        outside = [text for name, text in zip(texts, shown, strict=True) if os.path.isabs(name)]
         for title, found in (
-            ("Files in the working folder:", [one for one in shown if one not in outside]),
+            ("Files in the working folder:", [text for text in shown if text not in outside]),
             ("Large files at their own place, to be opened by the whole path, read-only:", outside),
             ("Columns that join them:", joins if described else []),
             ("Variables in the kernel:", [profile_value(name, value) for name, value in variables.items()]),
@@ -223,19 +225,23 @@ class RequestDescriptions:
             wanted = [*first, *(name for name in count if name not in first)][:_MAX_CANDIDATES]
         pairs = [(os.path.join(folder, name), name) for name in wanted]
         described, joins = self._described(pairs, each=_FILE_SECONDS, together=seconds, listed=True)
-        brought = {_body(name, one) for name, one in (*told.items(), *self.told.files.items())}
-        texts = {one["name"]: _text(one) for one in described if not one.get("late")}
+        brought = {_body(name, description) for name, description in (*told.items(), *self.told.files.items())}
+        texts = {description["name"]: _text(description) for description in described if not description.get("late")}
         texts = {
-            name: one
-            for name, one in texts.items()
-            if _body(name, one) not in brought
-            and f"\n{_item(os.path.basename(name) + _body(name, one))}" not in self._before
+            name: text
+            for name, text in texts.items()
+            if _body(name, text) not in brought
+            and f"\n{_item(os.path.basename(name) + _body(name, text))}" not in self._before
         }
         if not texts:
             return ""
         left = limit - len(_HEAD) - (_JOIN_CHARS if joins else 0)
         bodies = {name: _of_folder(os.path.join(folder, name), name, texts[name], count[name]) for name in texts}
-        briefs = {one["name"]: _brief(one, folder, count[one["name"]]) for one in described if one["name"] in texts}
+        briefs = {
+            description["name"]: _brief(description, folder, count[description["name"]])
+            for description in described
+            if description["name"] in texts
+        }
         near = [files[index].name for index, score in scored if score > _RELATED * scored[0][1]]
         related = {*near, *list(texts)[:_MIN_RELATED]}
         kept = _fitted_bodies(bodies, briefs, related, left)
@@ -270,7 +276,7 @@ class RequestDescriptions:
             try:
                 found = kernel.describe_files(files, seconds=each, all_seconds=together)
                 said = zip(list_of(found, "files"), files, strict=True)
-                return [read_description(one, name) for one, (_, name) in said], lines_of(found, "joins", JOINS_CHARS)
+                return [read_description(file, name) for file, (_, name) in said], lines_of(found, "joins", JOINS_CHARS)
             except ValueError:
                 why = "not looked through: the kernel's answer can't be read"
             except TwAutogenError as error:
@@ -360,8 +366,8 @@ def _folded(
         joins: Lines about columns.
     """
     groups: dict[tuple[Any, ...], list[str]] = {}
-    for one in described:
-        groups.setdefault(_layout(one), []).append(one["name"])
+    for description in described:
+        groups.setdefault(_layout(description), []).append(description["name"])
     found, dropped = dict(texts), dict[str, str]()
     for (columns, *_), names in groups.items():
         if columns and len(names) >= _FOLDED:
@@ -433,7 +439,7 @@ def _columns_and_call(described: Mapping[str, Any], count: int) -> str:
     calls = [_ROWS_OF_ONE.sub(_ROWS_OF_EACH, call) if count > 1 else call for call in _calls(described)]
     calls = [call.replace(repr(name), "…", 1) for call in calls if len(call) <= _BRIEF_CHARS + len(name)][:1]
     empty = [f"{found[0]} not counted" for line in described["lines"] if (found := _EMPTY_ROWS.match(line))]
-    return mask_named("".join([f": {columns}" * bool(columns), *(f"; {one}" for one in [*empty, *calls])]))
+    return mask_named("".join([f": {columns}" * bool(columns), *(f"; {detail}" for detail in [*empty, *calls])]))
 
 
 def _fitted_bodies(
@@ -454,7 +460,7 @@ def _fitted_bodies(
     kept: dict[str, str] = {}
     for index, (name, body) in enumerate(bodies.items()):
         if index < _FIRST and room >= _CUT_CHARS:  # a long one leaves room for the next ones
-            rest = sum(len(bodies[one]) + 1 for one in order[index + 1 : _FIRST] if one in related)
+            rest = sum(len(bodies[name]) + 1 for name in order[index + 1 : _FIRST] if name in related)
             body = "\n".join(
                 kernel_face.Describer.fitted_lines(body.split("\n"), max(room - rest, int(room * _MIN_SHARE)))
             )
@@ -509,9 +515,9 @@ def _fitted(texts: Mapping[str, str], briefs: Mapping[str, str], ranked: Sequenc
     found, short = dict[int, str](), list[int]()
     for place, at in enumerate(order):
         first, rest = shortened(parts[at][0], _TEXT_CHARS), parts[at][1]
-        others = sum(least[one] for one in (*order[place + 1 :], *short)) if place and scarce else 0
+        others = sum(least[name] for name in (*order[place + 1 :], *short)) if place and scarce else 0
         if len(rest) > left and not place:
-            others = sum(len(one) for number, (_, one) in enumerate(parts) if number != at)
+            others = sum(len(part) for number, (_, part) in enumerate(parts) if number != at)
             lines = kernel_face.Describer.fitted_lines(rest.split("\n"), max(left // 2, left - others) - len(mores[at]))
             rest = "\n".join([*(lines if lines[-1].strip() != "…" else lines[:-1]), f"… {mores[at]}"])
         elif rest and len(rest) > left - min(others, int(limit * _BRIEF_SHARE)):

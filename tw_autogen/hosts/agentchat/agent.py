@@ -234,9 +234,9 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             cancellation_token: The host's; cancelling stops the running cell or model call.
         """
         response: Response | None = None
-        async for one in self.on_messages_stream(messages, cancellation_token):
-            if isinstance(one, Response):
-                response = one
+        async for message in self.on_messages_stream(messages, cancellation_token):
+            if isinstance(message, Response):
+                response = message
         assert response is not None  # noqa: S101 - the stream ends with one; for the type checker
         return response
 
@@ -289,7 +289,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
 
     async def save_state(self) -> Mapping[str, Any]:
         """Return what was said, as JSON; neither a round that is still open nor variables of the kernel are in it."""
-        rounds = [one.to_dict() for one in self._conversation.rounds]
+        rounds = [round_.to_dict() for round_ in self._conversation.rounds]
         return {"type": _STATE, "version": "1.0.0", "rounds": json.loads(json.dumps(rounds, default=str))}
 
     async def load_state(self, state: Mapping[str, Any]) -> None:
@@ -301,10 +301,10 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         if state.get("type") != _STATE:
             raise ConfigError(f"{self.name}: expected a state of type {_STATE!r}, got {state.get('type')!r}")
         try:
-            rounds = [Round.from_dict(one) for one in state["rounds"]]
+            rounds = [Round.from_dict(round_) for round_ in state["rounds"]]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"{self.name}: the state's rounds can't be read: {error!r}") from error
-        ended = [one for one in rounds if one.state is not RoundState.created]
+        ended = [round_ for round_ in rounds if round_.state is not RoundState.created]
         await on_thread(lambda: self._conversation.replace_history(ended), name=f"{self.name} loads")
 
     def _begin(
@@ -336,7 +336,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             "models_usage": usage,
             "metadata": {"round": said.round.id, "posts": posts, "stop": said.stop},
         }
-        handed = next((one.source for one in reversed(asked) if isinstance(one, HandoffMessage)), None)
+        handed = next((message.source for message in reversed(asked) if isinstance(message, HandoffMessage)), None)
         target = self._wanted.hand_on or handed
         return HandoffMessage(target=target, **made) if target else TextMessage(**made)
 
@@ -354,11 +354,11 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             return cls(model_client=client, **config.model_dump(exclude={"model_client", "made_in"}))
 
 
-def _as_text(one: object) -> str:
+def _as_text(value: object) -> str:
     """Return the text of what is named; of a path the absolute one, which means the same wherever it is read again."""
-    text = str(one)
-    is_path = isinstance(one, Path) or os.sep in text or text.endswith((".py", ".yaml", ".yml"))
-    return str(checked_path(text, "path").absolute()) if is_path and isinstance(one, str | Path) else text
+    text = str(value)
+    is_path = isinstance(value, Path) or os.sep in text or text.endswith((".py", ".yaml", ".yml"))
+    return str(checked_path(text, "path").absolute()) if is_path and isinstance(value, str | Path) else text
 
 
 def _servers_file(mcp_servers: McpWanted | None) -> str | None:

@@ -64,13 +64,13 @@ def _widest_row(file: BinaryIO, size: int, metadata: Any) -> int:
         ValueError: the table has too many values, or its pages take too much memory.
     """
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-    if max(metadata.num_rows, sum(one.num_rows for one in groups)) > _MAX_VALUES:
+    if max(metadata.num_rows, sum(group.num_rows for group in groups)) > _MAX_VALUES:
         raise ValueError(f"the table says that it has more than {_MAX_VALUES} rows, which a tool takes at most")
     widest, pages, values = 1, _MAX_PAGES, _MAX_VALUES
     for group in groups:
         chunks = [group.column(index) for index in range(group.num_columns)]
-        starts = [_start(one) for one in chunks]
-        if sum(one.total_compressed_size for one in chunks) > size or min(starts, default=0) < 0:
+        starts = [_start(chunk) for chunk in chunks]
+        if sum(chunk.total_compressed_size for chunk in chunks) > size or min(starts, default=0) < 0:
             raise ValueError("the table's columns do not lie in its file side by side")
         held = width = 0
         for chunk, start in zip(chunks, starts, strict=True):
@@ -114,7 +114,7 @@ def _frame(table: Any) -> Any:
     Raises:
         ValueError: it has a time zone that pandas would read from a file of any path.
     """
-    for kind in (inner for one in table.schema.types for inner in _kinds(one)):
+    for kind in (inner for type_ in table.schema.types for inner in _kinds(type_)):
         if _ZONE_FILE in str(kind):
             raise ValueError(f"the table has a time zone that is no name of the IANA database: {str(kind)[:200]}")
     try:
@@ -133,15 +133,15 @@ def _is_ordinary(said: Any, rows: int) -> bool:
     """
     levels = sum(isinstance(column, str) for column in said.get("index_columns", ()))
     types = [
-        one[name]
+        key[name]
         for place in ("columns", "column_indexes")
-        for one in said.get(place, ())
+        for key in said.get(place, ())
         for name in ("numpy_type", "pandas_type")
     ]
     return (
         all(map(_TYPE.fullmatch, types))
         and (levels < 2 or rows <= _MAX_LABELS)
-        and not any(len(one) > _LONGEST_LABEL or _ZONE_FILE in one.lower() for one in texts_of(said))
+        and not any(len(text) > _LONGEST_LABEL or _ZONE_FILE in text.lower() for text in texts_of(said))
     )
 
 

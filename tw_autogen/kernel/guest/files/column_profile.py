@@ -214,7 +214,7 @@ def _judge(column: Column, decimal: str, thousands: str) -> None:
         column.words.append(_missing(gone))
     padded = [text for text in there if text != stripped[text]]
     if padded and not column.plain:  # numbers are read all the same
-        column.words.append(f"{sum(there[one] for one in padded)} with blanks around, such as {padded[0][:40]!r}")
+        column.words.append(f"{sum(there[text] for text in padded)} with blanks around, such as {padded[0][:40]!r}")
 
 
 def plain_number(text: str, decimal: str, thousands: str) -> float | None:
@@ -254,7 +254,7 @@ def _judge_numbers(column: Column, numbers: Mapping[str, float], there: Counter[
     if grouped:
         column.words.append(f"{grouped} with {thousands!r} between thousands")
     if integers and (unit := _epoch_unit(column)):
-        first, last = (str(_EPOCH + timedelta(**{unit: one}))[:19] for one in (exact[low], exact[high]))
+        first, last = (str(_EPOCH + timedelta(**{unit: value}))[:19] for value in (exact[low], exact[high]))
         column.words.append(f"which may be {unit} since 1970: {first} … {last} UTC")
 
 
@@ -284,8 +284,8 @@ def _judge_number_like(
             odd.append(text)
     if commas := forms.get("with a decimal comma"):  # then one comma before three digits stands before decimals, too
         grouped = forms.pop("with ',' between thousands", [])
-        commas += [one for one in grouped if one.count(",") == 1 and "." not in one]
-        if left := [one for one in grouped if one not in commas]:
+        commas += [text for text in grouped if text.count(",") == 1 and "." not in text]
+        if left := [text for text in grouped if text not in commas]:
             forms["with ',' between thousands"] = left
     units = forms.get("with a unit", ())
     if set(forms) == {"with a unit"} and len(units) > len(numbers) and len({_letters(unit) for unit in units}) > 4:
@@ -304,10 +304,10 @@ def _judge_number_like(
         column.words[-1] += f" ({_range(low, high)})"
     for form, texts in forms.items():
         examples = ", ".join(show(example) for example in _examples(form, texts))
-        column.forms[form] = sum(there[one] for one in texts)
+        column.forms[form] = sum(there[text] for text in texts)
         column.words.append(f"{column.forms[form]} {form} ({examples})")
     if odd:
-        column.odd = Counter({one: there[one] for one in odd})
+        column.odd = Counter({text: there[text] for text in odd})
         column.words.append(odd_words(column.odd))
     return True
 
@@ -385,7 +385,7 @@ def _judge_mixed_dates(column: Column, there: Counter[str], stripped: Mapping[st
         part = Column("")
         _say_dates(part, form, group, Counter({text: there[text] for text in group}))
         example = show(next(iter(group)))
-        column.words.append(f"{sum(there[one] for one in group)} {part.kind.removeprefix('date text ')} ({example})")
+        column.words.append(f"{sum(there[text] for text in group)} {part.kind.removeprefix('date text ')} ({example})")
     column.kind = "date text in mixed forms"
     _say_odd(column, fitting, there)
     return True
@@ -393,7 +393,7 @@ def _judge_mixed_dates(column: Column, there: Counter[str], stripped: Mapping[st
 
 def _say_odd(column: Column, fitting: Collection[str], there: Counter[str]) -> None:
     if odd := [text for text in there if text not in fitting]:
-        column.words.append("odd: " + ", ".join(f"{show(one)} ({there[one]})" for one in odd[:_MAX_ODD]))
+        column.words.append("odd: " + ", ".join(f"{show(text)} ({there[text]})" for text in odd[:_MAX_ODD]))
     column.words.append(f"{len(there)} distinct")
 
 
@@ -515,7 +515,7 @@ def count_words(there: Counter[str]) -> list[str]:
         if most[0][1] == 1:
             return [f"all different: {', '.join(show(text) for text, _ in most)}"]
         return [f"{len(most)} values: " + ", ".join(f"{show(text)} ({n})" for text, n in most)]
-    some = ", ".join(show(one) for one in list(there)[:2])
+    some = ", ".join(show(text) for text in list(there)[:2])
     if len(there) == sum(there.values()):
         return [f"all different, e.g. {some}"]
     return [f"{len(there)} distinct, e.g. {some}"]
@@ -529,7 +529,7 @@ def is_missing(text: str) -> bool:
 def odd_words(counts: Counter[str]) -> str:
     """Return the most common texts with their counts, and how many others there are."""
     more = f" and {len(counts) - _MAX_ODD} more" if len(counts) > _MAX_ODD else ""
-    return f"odd: {', '.join(f'{show(one)} ({count})' for one, count in counts.most_common(_MAX_ODD))}{more}"
+    return f"odd: {', '.join(f'{show(text)} ({count})' for text, count in counts.most_common(_MAX_ODD))}{more}"
 
 
 def _missing(gone: Mapping[str, int]) -> str:

@@ -96,7 +96,7 @@ class CsvDialect:
     def options(self) -> str:
         """Return the arguments that `read_excel` takes as well, each behind a comma."""
         types = {**dict.fromkeys(self.long_integers, "'Int64'"), **dict.fromkeys(self.codes, "str")}
-        said = ", ".join(f"{name!r}: {one}" if self.named else f"{name}: {one}" for name, one in types.items())
+        said = ", ".join(f"{name!r}: {type_}" if self.named else f"{name}: {type_}" for name, type_ in types.items())
         first, end = self.columns or (0, 0)
         words = {
             "decimal": repr(self.decimal) if self.decimal != "." else "",
@@ -261,7 +261,7 @@ def parse_table(lines: Sequence[str], separator: str) -> tuple[list[list[str]], 
         if separator != "\t":
             raise
         return parse_rows(lines, separator, quoting=csv.QUOTE_NONE), {"quoting": csv.QUOTE_NONE}
-    if separator == "\t" and any("\n" in one and "\t" in one for row in best for one in row):
+    if separator == "\t" and any("\n" in cell and "\t" in cell for row in best for cell in row):
         other = parse_rows(lines, separator, quoting=csv.QUOTE_NONE)
         if all(len(row) in (0, len(other[0])) for row in other):
             return other, {"quoting": csv.QUOTE_NONE}
@@ -317,13 +317,14 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = F
     """
     likely = "\t" if tabs else ","
     best, best_score = likely, _NO_FIT
-    for one in ("\t", ";", "|", ","):
-        if (score := _fit(lines, one, titled)) > best_score:
-            best, best_score = one, score
-    for one in () if titled or best_score[2] > _RARE_SHARE else _RARE_SEPARATORS:
-        fits, _, share, _, width = score = _fit(lines, one, titled) if any(one in line for line in lines) else _NO_FIT
+    for candidate in ("\t", ";", "|", ","):
+        if (score := _fit(lines, candidate, titled)) > best_score:
+            best, best_score = candidate, score
+    for candidate in () if titled or best_score[2] > _RARE_SHARE else _RARE_SEPARATORS:
+        score = _fit(lines, candidate, titled) if any(candidate in line for line in lines) else _NO_FIT
+        fits, _, share, _, width = score
         if fits and width > 2 and share > _RARE_SHARE and score > best_score:
-            best, best_score = one, score
+            best, best_score = candidate, score
     if titled or any(best_score):
         return best
     best = find_separator(lines, tabs=tabs, titled=True)
@@ -361,7 +362,7 @@ def _fit(lines: Sequence[str], separator: str, titled: bool) -> tuple[bool, bool
     if share <= 0.5:
         return _NO_FIT
     cells = [cell for row in rows[:_WHOLE_ROWS] for cell in row]
-    split = sum(any(one in cell for one in SEPARATORS) and not NUMBER.fullmatch(cell.strip()) for cell in cells)
+    split = sum(any(other in cell for other in SEPARATORS) and not NUMBER.fullmatch(cell.strip()) for cell in cells)
     return fits, titled and separator != ",", round(share, 2), round(1 - split / len(cells), 1), width
 
 
@@ -376,18 +377,18 @@ def table_separator(lines: Sequence[str]) -> str:
     some = [line for line in lines if line.strip() and not line.startswith("#")][:SAMPLE_LINES]
     if len(some) < MIN_LINES:
         return ""
-    for one in ("\t", ";", "|", ",", " "):
+    for candidate in ("\t", ";", "|", ",", " "):
         try:
-            rows = parse_rows(some, one)
+            rows = parse_rows(some, candidate)
         except ValueError:
             continue
         width = len(rows[0])
         if width < 2 or any(len(row) != width for row in rows):
             continue
         below = list(zip(*rows[1:], strict=True))
-        shares = [sum(bool(NUMBER.fullmatch(cell.strip())) for cell in one) / len(one) for one in below]
-        if max(shares) > NUMBER_SHARE and (one != " " or sum(shares) > width / 2):
-            return one
+        shares = [sum(bool(NUMBER.fullmatch(cell.strip())) for cell in row) / len(row) for row in below]
+        if max(shares) > NUMBER_SHARE and (candidate != " " or sum(shares) > width / 2):
+            return candidate
     return ""
 
 
@@ -420,5 +421,5 @@ def as_lines(rows: Sequence[Sequence[object]]) -> list[str]:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([" ".join(str(one).splitlines()).replace("\0", "") for one in row] for row in rows)
+    writer.writerows([" ".join(str(cell).splitlines()).replace("\0", "") for cell in row] for row in rows)
     return out.getvalue().splitlines()

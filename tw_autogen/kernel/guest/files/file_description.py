@@ -58,7 +58,7 @@ _CALLS = {
     **dict.fromkeys(WORKBOOKS, "pd.read_excel"),
 }
 """What reads a file of a kind that its name does not say."""
-_MODULES = {one[1:]: opener.__module__ for one, opener in COMPRESSED.items()}
+_MODULES = {suffix[1:]: opener.__module__ for suffix, opener in COMPRESSED.items()}
 _TABLE_SECONDS = 1.0
 _SMALL_CHARS = 1000
 """A table, page or JSON up to here is shown whole, where that is shorter than what is said of it."""
@@ -271,7 +271,7 @@ def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Descript
         if columns:
             result.tables.append((f"{name}: {sheet.title}", columns))
     result.lines += _not_looked_at("sheet", titles[len(sheets) :])
-    if hidden := [one.title for one in sheets if one.hidden]:
+    if hidden := [sheet.title for sheet in sheets if sheet.hidden]:
         result.lines.append(f"hidden sheets: {', '.join(map(repr, hidden))}")
     return result
 
@@ -296,13 +296,13 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
         first = table.slice(0, _max_rows(schema.names))
     columns = [column.to_pylist() for column in first.columns] if first is not None else []
     index = _index_names(schema)
-    kept = [at for at, one in enumerate(schema.names) if str(one) not in index]
+    kept = [at for at, column in enumerate(schema.names) if str(column) not in index]
     names, kinds = [str(schema.names[index]) for index in kept], [str(schema.types[index]) for index in kept]
     described = describe_typed_table(name, names, rows_of(columns, kept), kinds, str(count))
     if index:
-        rows = rows_of(columns, [schema.names.index(one) for one in index])
+        rows = rows_of(columns, [schema.names.index(column) for column in index])
         shown = profile_columns(index, [[*map(value_text, row)] for row in rows], missing=NULLS)
-        described[1].extend(f"the index that pandas makes, no column: {one.line}" for one in shown)
+        described[1].extend(f"the index that pandas makes, no column: {column.line}" for column in shown)
     other = "Feather" if kind_of(path) == "feather" else "Arrow, to be read with pd.read_feather"
     kind = "Parquet" if is_parquet else other
     return Description(f"{kind}: {described[0]}", *described[1:])
@@ -326,7 +326,7 @@ def _index_names(schema: Any) -> list[str]:
     """Return the names of columns of an Arrow schema that pandas takes for the index."""
     stored = (schema.pandas_metadata or {}).get("index_columns", [])
     there = set(map(str, schema.names))
-    return [one for one in stored if isinstance(one, str) and one in there]  # a range is no column
+    return [name for name in stored if isinstance(name, str) and name in there]  # a range is no column
 
 
 def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Description:
@@ -342,7 +342,7 @@ def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Descriptio
                 continue
             result.lines += [f"{kind} {table!r}: {said}", *(f"  {line}" for line in lines)]
             result.tables.append((f"{name}: {table}", columns))
-        result.lines += _not_looked_at("table", [one for one, _ in listed[_MAX_TABLES:]])
+        result.lines += _not_looked_at("table", [name for name, _ in listed[_MAX_TABLES:]])
         return result
 
 
@@ -456,9 +456,9 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
     part = " in its first 10 MB" if len(content) > _PAGE_BYTES else ""
     result = Description(f"HTML{said_title}, {pluralize(len(tables), 'table')}{part}")
     told = [
-        (index, one)
-        for index, one in enumerate(tables)
-        if not one.layout and len(one.rows) > 1 and len(one.rows[0]) > 1
+        (index, table)
+        for index, table in enumerate(tables)
+        if not table.layout and len(table.rows) > 1 and len(table.rows[0]) > 1
     ]
     for position, one in sorted(sorted(told, key=lambda pair: -len(pair[1].rows))[:3], key=lambda pair: pair[0]):
         table = page_table(one, name, position, encoding)
@@ -467,33 +467,33 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
         result.lines += [f"table {position}{caption}: {headline}", *(f"  {line}" for line in said)]
         result.tables.append((f"{name}: table {position}", columns))
     if len(content) <= _SMALL_CHARS:
-        result.whole = _whole(read_start(path), [one.strip() for one in result.lines if "to be read with" in one])
+        result.whole = _whole(read_start(path), [line.strip() for line in result.lines if "to be read with" in line])
     return result
 
 
 def _describe_archive(path: str, name: str, terms: Collection[str]) -> Description:
     with zipfile.ZipFile(path) as archive:
-        found = [one for one in archive.infolist() if not one.is_dir()]
-        alone = len(archive.namelist()) == 1 and not any(one.flag_bits & 1 for one in found)  # 1: encrypted
+        found = [entry for entry in archive.infolist() if not entry.is_dir()]
+        alone = len(archive.namelist()) == 1 and not any(entry.flag_bits & 1 for entry in found)  # 1: encrypted
     if alone and found and kind_of(found[0].filename) in ("csv", "tsv"):
         described = _describe_csv(path, name, terms)
         described.headline = f"ZIP archive of {found[0].filename!r}: {described.headline}"
         return _with_call(described, name)
-    return _listed("ZIP", [(one.filename, one.file_size) for one in found])
+    return _listed("ZIP", [(entry.filename, entry.file_size) for entry in found])
 
 
 def _describe_tar(path: str, name: str, terms: Collection[str]) -> Description:
     import tarfile  # not needed before such a file is described
 
     with tarfile.open(path) as archive:
-        found = [(one.name, one.size) for one in archive if one.isfile()]
+        found = [(member.name, member.size) for member in archive if member.isfile()]
     described = _listed("TAR", found)
     described.lines.append(f"to be read with tarfile.open({name!r})")
     return described
 
 
 def _listed(kind: str, files: Sequence[tuple[str, int]]) -> Description:
-    lines = [f"{one!r}: {size_words(size)}" for one, size in files[:_MAX_NAMED]]
+    lines = [f"{name!r}: {size_words(size)}" for name, size in files[:_MAX_NAMED]]
     more = [f"… {len(files) - _MAX_NAMED} more"] if len(files) > _MAX_NAMED else []
     return Description(f"{kind} archive of {pluralize(len(files), 'file')}", lines + more)
 

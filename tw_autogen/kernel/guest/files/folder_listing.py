@@ -79,7 +79,7 @@ class Family:
     def covered(self) -> str:
         """Return the days or years that the rows of the files are of, or the years in names that have gaps."""
         spans = [(term.first, term.last) for term in self.terms if term.first]
-        if spans and len(spans) == len(self.entries) and len({len(one) for span in spans for one in span}) == 1:
+        if spans and len(spans) == len(self.entries) and len({len(number) for span in spans for number in span}) == 1:
             dated = f"{self.terms[0].dated[:_DATED_CHARS]!r} " if len({term.dated for term in self.terms}) == 1 else ""
             first, last = min(spans)[0], max(last for _, last in spans)
             return f"{dated if self.terms[0].dated else ''}{first}{f' … {last}' if last != first else ''}"
@@ -110,7 +110,7 @@ def _runs(years: Sequence[int]) -> list[str]:
             found[-1].append(year)
         else:
             found.append([year])
-    return [str(one[0]) if len(one) == 1 else f"{one[0]}–{one[-1]}" for one in found]
+    return [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in found]
 
 
 def _bounded(texts: Sequence[str]) -> str:
@@ -131,7 +131,7 @@ def families(entries: Iterable[FileEntry], terms: Mapping[str, SearchTerms] | No
     """
     known_terms = terms or {}
     groups: dict[tuple[str, str], list[FileEntry]] = {}
-    for entry in sorted(entries, key=lambda one: _natural(one.name)):
+    for entry in sorted(entries, key=lambda entry: _natural(entry.name)):
         folder, _, plain = entry.name.rpartition("/")
         known = known_terms[entry.name].layout if entry.name in known_terms else ""
         suffix = os.path.splitext(plain)[1].lower()
@@ -139,9 +139,11 @@ def families(entries: Iterable[FileEntry], terms: Mapping[str, SearchTerms] | No
         groups.setdefault(key, []).append(entry)
     found = []
     for some in groups.values():
-        for kin in [some] if len(some) >= _FOLDED else [[one] for one in some]:
-            found.append(Family(tuple(kin), tuple(known_terms[one.name] for one in kin if one.name in known_terms)))
-    return sorted(found, key=lambda one: (one.first.name.count("/"), _natural(one.first.name)))
+        for kin in [some] if len(some) >= _FOLDED else [[entry] for entry in some]:
+            found.append(
+                Family(tuple(kin), tuple(known_terms[entry.name] for entry in kin if entry.name in known_terms))
+            )
+    return sorted(found, key=lambda family: (family.first.name.count("/"), _natural(family.first.name)))
 
 
 def _natural(name: str) -> list[tuple[int, int | str]]:
@@ -162,7 +164,7 @@ def listing_lines(kin: Sequence[Family], left_out: int, *, max_lines: int, more:
         max_lines: How many lines at most; what doesn't fit is counted.
         more: There are more files than were listed.
     """
-    files = [entry for one in kin for entry in one.entries]
+    files = [entry for family in kin for entry in family.entries]
     total = sum(file.size for file in files)
     head = f"{f'{len(files)} or more files' if more else pluralize(len(files), 'file')}, {_size(total)}"
     lines = [head + (f"; {left_out} hidden, ignored or secret-like left out" if left_out else "")]
@@ -173,7 +175,7 @@ def listing_lines(kin: Sequence[Family], left_out: int, *, max_lines: int, more:
     for index, (folder, some) in enumerate(shown.items()):
         if len(lines) >= max_lines and index < len(shown) - 1:
             rest = list(shown.values())[index:]
-            count = sum(len(one.entries) for group in rest for one in group)
+            count = sum(len(family.entries) for group in rest for family in group)
             lines.append(f"… {count} more files in {len(rest)} folders")
             break
         indent = ""
@@ -181,9 +183,9 @@ def listing_lines(kin: Sequence[Family], left_out: int, *, max_lines: int, more:
             lines.append(f"{folder}/" if folder.isprintable() else repr(f"{folder}/"))
             indent = "  "
         kept = some if len(some) <= share else some[: share - 1]
-        lines += [f"{indent}{one.label}" for one in kept]
+        lines += [f"{indent}{family.label}" for family in kept]
         if len(kept) < len(some):
-            count = sum(len(one.entries) for one in some[len(kept) :])
+            count = sum(len(family.entries) for family in some[len(kept) :])
             lines.append(f"{indent}… {count} more files here")
     return lines
 
@@ -215,16 +217,16 @@ def listing(folder: str, *, layouts: bool, max_lines: int, seconds: float = 60.0
     if layouts:
         looked = [entry for entry in entries if entry.name.lower().endswith(_TABLES)]
         looked = looked if len(looked) <= _MAX_LOOKED else []
-        others = [one.first for one in found if is_described(one.first.name) and one.first not in looked]
+        others = [family.first for family in found if is_described(family.first.name) and family.first not in looked]
         for one in [*looked, *others[: _MAX_LOOKED - len(looked)]]:
             if time.process_time() - worked > _LOOK_SHARE * seconds or time.monotonic() - began > _BUSY_SHARE * seconds:
                 break
             terms[one.name] = read_search_terms(os.path.join(folder, one.name))
         found = families(entries, terms)
-    told = [one for one in found if is_described(one.first.name) and _is_unicode(one.first.name)]
+    told = [family for family in found if is_described(family.first.name) and _is_unicode(family.first.name)]
     return {
         "lines": listing_lines(found, left_out, max_lines=max_lines, more=more),
-        "files": [[one.first.name, len(one.entries), one.about] for one in told[:_MAX_FAMILIES]],
+        "files": [[family.first.name, len(family.entries), family.about] for family in told[:_MAX_FAMILIES]],
     }
 
 
@@ -253,11 +255,11 @@ def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
         prefix = waiting.pop(0)
         try:
             with os.scandir(os.path.join(folder, prefix)) as scanned:
-                entries = sorted(itertools.islice(scanned, MAX_ENTRIES), key=lambda one: one.name)
+                entries = sorted(itertools.islice(scanned, MAX_ENTRIES), key=lambda entry: entry.name)
         except OSError:
             left_out += 1
             continue
-        if any(one.name == ".gitignore" and one.is_file(follow_symlinks=False) for one in entries):
+        if any(entry.name == ".gitignore" and entry.is_file(follow_symlinks=False) for entry in entries):
             name = os.path.join(folder, prefix, ".gitignore")
             with contextlib.suppress(OSError), open(name, encoding="utf-8", errors="replace") as file:  # closed to code
                 ignored.add(prefix, file.read(100_000))

@@ -25,7 +25,7 @@ def outline(value: Any) -> tuple[str, list[str], list[Column]]:
     Returns:
         A headline, lines, and the scalar fields of the records as columns, if it is a list of objects.
     """
-    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         some = value[:_MAX_VALUES]
         return f"JSON: list of {len(value)} objects{_sampled(value)}", record_lines(some), record_columns(value)
     if isinstance(value, list):
@@ -86,8 +86,8 @@ def _lines(label: str, values: Sequence[Any], depth: int, *, absent: int = 0) ->
         count = f" ({kinds[kind]})" if len(types) > 1 else ""
         if kind == "list":
             parts.append(_list_words(some) + count)
-            items = [item for one in some for item in one][:_MAX_VALUES]
-            if objects := [one for one in items if isinstance(one, dict)]:
+            items = [item for inner in some for item in inner][:_MAX_VALUES]
+            if objects := [item for item in items if isinstance(item, dict)]:
                 inner += record_lines(objects, depth + 1) if depth < _DEEPEST else []
         elif kind == "object":
             parts.append(_object_words(some) + count)
@@ -104,26 +104,26 @@ def _lines(label: str, values: Sequence[Any], depth: int, *, absent: int = 0) ->
 
 
 def _object_lines(objects: Sequence[Mapping[str, Any]], depth: int) -> list[str]:
-    if any(_is_dictionary(one) for one in objects):
-        values = [value for one in objects for value in one.values()]
+    if any(_is_dictionary(item) for item in objects):
+        values = [value for item in objects for value in item.values()]
         return _lines(f"each value{_sampled(values)}", values[:_MAX_VALUES], depth)
     return record_lines(objects, depth)
 
 
 def _object_words(objects: Sequence[Mapping[str, Any]]) -> str:
-    lengths = [len(one) for one in objects]
+    lengths = [len(item) for item in objects]
     empty = lengths.count(0)
     words = f"object of {_span(lengths)} keys" + (f", {empty} empty" if empty else "")
-    if any(_is_dictionary(one) for one in objects):
+    if any(_is_dictionary(item) for item in objects):
         words += f", such as {show(next(iter(objects[0])))}" if objects[0] else ""
     return words
 
 
 def _list_words(lists: Sequence[Sequence[Any]]) -> str:
-    everything = [item for one in lists for item in one]
+    everything = [item for inner in lists for item in inner]
     items = everything[:_MAX_VALUES]
     kinds = Counter(_types(items))
-    lengths = [len(one) for one in lists]
+    lengths = [len(inner) for inner in lists]
     empty = lengths.count(0)
     words = f"list of {' or '.join(kinds) or 'nothing'}, {_span(lengths)} items{_sampled(everything)}"
     if empty and len(lists) > 1:
@@ -174,7 +174,7 @@ def _boolean_words(counts: Counter[str]) -> list[str]:
 
 
 def _is_dictionary(value: Mapping[str, Any]) -> bool:
-    return len(value) > _MANY_KEYS and len({_type(one) for one in value.values()} - {"null"}) <= 1
+    return len(value) > _MANY_KEYS and len({_type(inner) for inner in value.values()} - {"null"}) <= 1
 
 
 def _span(lengths: Sequence[int]) -> str:
@@ -184,7 +184,7 @@ def _span(lengths: Sequence[int]) -> str:
 def _types(values: Sequence[Any]) -> list[str]:
     """Return the type of each value; integers among decimals are decimals, too."""
     types = [_type(value) for value in values]
-    return ["float" if one == "int" else one for one in types] if "float" in types else types
+    return ["float" if kind == "int" else kind for kind in types] if "float" in types else types
 
 
 def _type(value: Any) -> str:

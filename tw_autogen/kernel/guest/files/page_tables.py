@@ -93,18 +93,18 @@ def read_title_and_tables(content: bytes, *, encoding: str | None = None) -> tup
     if not content.strip():
         return "", []
     page = html.document_fromstring(content, parser=html.HTMLParser(recover=True, encoding=encoding))
-    for one in page.iter("br"):
-        one.tail = "\n" + (one.tail or "")
+    for element in page.iter("br"):
+        element.tail = "\n" + (element.tail or "")
     title = " ".join(page.findtext(".//title", "").split())
-    shown = [one for one in page.iter("table") if any(re.search(".+", text) for text in one.itertext())]
-    shown = [one for one in shown if not _is_hidden(one)]
+    shown = [table for table in page.iter("table") if any(re.search(".+", text) for text in table.itertext())]
+    shown = [table for table in shown if not _is_hidden(table)]
     for table in shown:
-        for one in [*table.iter("style"), *filter(_is_hidden, table.iterdescendants())]:
-            if one.getparent() is not None:
-                one.drop_tree()
+        for element in [*table.iter("style"), *filter(_is_hidden, table.iterdescendants())]:
+            if element.getparent() is not None:
+                element.drop_tree()
     tables, left = [], _MAX_CELLS
-    for one in shown:
-        table, count = _table(one, left)
+    for element in shown:
+        table, count = _table(element, left)
         left -= count
         if table.header or table.rows:
             tables.append(table)
@@ -159,7 +159,7 @@ def _head_rows(part: Any) -> list[Any]:
 
 
 def _cells(row: Any) -> list[Any]:
-    return [one for one in row if one.tag in ("td", "th")]
+    return [cell for cell in row if cell.tag in ("td", "th")]
 
 
 def _text(element: Any) -> str:
@@ -205,9 +205,9 @@ class _Grid:
         self._above = below
         return row
 
-    def _take(self, one: tuple[int, str, int], row: list[str]) -> list[tuple[int, str, int]]:
+    def _take(self, span: tuple[int, str, int], row: list[str]) -> list[tuple[int, str, int]]:
         """Append a cell of a row above; return what of it reaches further down."""
-        at, text, left = one
+        at, text, left = span
         self.claim(1)
         row.append(text)
         return [(at, text, left - 1)] if left > 1 else []
@@ -243,7 +243,7 @@ def page_table(page: PageTable, name: str, number: int, encoding: str | None) ->
         notes.append("no header cells: without header=0 its first row is data, and the columns are 0, 1, …")
     rows, empty = drop_blank_rows(rows)
     decimal, thousands = _signs(names, rows)
-    rows = [[_clean(one, decimal, thousands) for one in row] for row in rows]
+    rows = [[_clean(cell, decimal, thousands) for cell in row] for row in rows]
     codes = () if levels > 1 else code_columns(names, rows, "")
     named = bool(levels or first)
     converters = ", ".join(f"{code!r}: str" if named else f"{code}: str" for code in codes)

@@ -57,13 +57,14 @@ def find_blocks(rows: Rows) -> list[TableBlock]:
         rows: All of a file, empty ones included.
     """
     found = _parts(rows)
-    first = next((one for one in found if one.header), None)
+    first = next((block for block in found if block.header), None)
     found = [
-        replace(one, header=(), rows=[one.header, *one.rows]) if first and _is_row(one, first) else one for one in found
+        replace(block, header=(), rows=[block.header, *block.rows]) if first and _is_row(block, first) else block
+        for block in found
     ]
-    several = sum(bool(one.header) for one in found) > 1
+    several = sum(bool(block.header) for block in found) > 1
     if not several and rows and _count(rows[0]) == 1:
-        wide = [one for one in found if sum(_count(row) > 1 for row in one.rows) > 1]
+        wide = [block for block in found if sum(_count(row) > 1 for row in block.rows) > 1]
         several = len(wide) > 1 and not wide[0].header
     return _with_titles(found) if several else []
 
@@ -117,7 +118,7 @@ def find_side_blocks(rows: Rows) -> list[TableBlock]:
         for block in blocks:
             names = pandas_names(rows[block.header_at])[left : left + len(block.header)]
             found.append(replace(block, left=left, header=names if block.header else ()))
-    tables = [one for one in found if one.header]
+    tables = [block for block in found if block.header]
     certain = len({table.left for table in tables}) > 1 and not any(
         _continues(tables[0], table) for table in tables[1:]
     )
@@ -181,7 +182,7 @@ def _is_header(row: Sequence[str], rows: Rows) -> bool:
                 return False
         elif _is_value(name) or is_missing(name) or len(name) > _MAX_NAME_CHARS:
             return False
-    named = sum(all(index in names for index, cell in enumerate(one) if index and cell.strip()) for one in below)
+    named = sum(all(index in names for index, cell in enumerate(row) if index and cell.strip()) for row in below)
     return named >= 0.8 * len(below) and any(_has_values(_column(index, below)) for index in names)
 
 

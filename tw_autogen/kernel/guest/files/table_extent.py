@@ -52,7 +52,9 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
         for index in range(len(first))
         if index not in numbers and first[index] and not _names_year(first[index], columns[index])
     ]
-    again = any(_DIGITS.sub("0", first[index]) in {_DIGITS.sub("0", one) for one in columns[index]} for index in texts)
+    again = any(
+        _DIGITS.sub("0", first[index]) in {_DIGITS.sub("0", cell) for cell in columns[index]} for index in texts
+    )
     if not again and texts and _growing(found):
         rest = rows[1 : SAMPLE_LINES + 1]
         growing = sum(_growing([row[index].strip() for index in numbers if index < len(row)]) for row in rest)
@@ -63,7 +65,7 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
     elif not _is_counted(found) and any(set(columns[index]) == {first[index]} for index in numbers):
         return False
     enough = any(_are_numbers(columns[index]) for index in numbers)
-    return not (again or (enough and (len(set(found)) < len(found) or any("." in one for one in found))))
+    return not (again or (enough and (len(set(found)) < len(found) or any("." in name for name in found))))
 
 
 def may_lack_names(rows: Sequence[Sequence[str]]) -> bool:
@@ -110,13 +112,13 @@ def is_units_row(rows: Sequence[Sequence[str]], *, missing: Collection[str] = ()
         below = [row[index].strip() for row in rest if row[index].strip() not in missing]
         if cell and (cell in below or len(cell) > _LONGEST_UNIT):
             return False
-        if below and sum(bool(NUMBER.fullmatch(one)) for one in below) > NUMBER_SHARE * len(below):
+        if below and sum(bool(NUMBER.fullmatch(cell)) for cell in below) > NUMBER_SHARE * len(below):
             numbers += 1
             if cell in missing:
                 continue
             if not words and not _UNIT.fullmatch(cell):
                 return False
-            units += any(one.isalpha() or one in "%°€$£" for one in cell)
+            units += any(char.isalpha() or char in "%°€$£" for char in cell)
     texts = sum(bool(cell) for cell in first)
     return numbers > 1 and units > 1 and 2 * units > numbers and 2 * units >= texts
 
@@ -135,7 +137,7 @@ def _names_year(name: str, cells: Sequence[str]) -> bool:
 def _ascending(numbers: Sequence[str]) -> bool:
     """Return whether four numbers or more grow from one to the next, as years or classes of size do."""
     return len(numbers) > 3 and all(
-        len(one) <= len(other) and one < other for one, other in itertools.pairwise(numbers)
+        len(number) <= len(other) and number < other for number, other in itertools.pairwise(numbers)
     )
 
 
@@ -147,7 +149,7 @@ def _is_counted(names: Sequence[str]) -> bool:
 def _growing(numbers: Sequence[str]) -> bool:
     """Return whether plain numbers, two at least, grow from one to the next."""
     try:
-        return len(numbers) > 1 and all(one < other for one, other in itertools.pairwise(map(float, numbers)))
+        return len(numbers) > 1 and all(number < other for number, other in itertools.pairwise(map(float, numbers)))
     except ValueError:
         return False
 
@@ -194,7 +196,7 @@ def is_hash_header(line: str, lines: Sequence[str], separator: str) -> bool:
         separator: Between values.
     """
     try:
-        (names,), rows = parse_rows([line], separator), parse_rows([one for one in lines if one.strip()], separator)
+        (names,), rows = parse_rows([line], separator), parse_rows([line for line in lines if line.strip()], separator)
     except ValueError:
         return False
     names = [name.strip() for name in names]
@@ -203,7 +205,7 @@ def is_hash_header(line: str, lines: Sequence[str], separator: str) -> bool:
         return False
     if alike[:1] != [True] or sum(alike) <= NUMBER_SHARE * len(rows):
         return False
-    numbers = [any(NUMBER.fullmatch(one.strip()) for one in row) for row in rows]
+    numbers = [any(NUMBER.fullmatch(cell.strip()) for cell in row) for row in rows]
     return numbers[0] or (not any(numbers) and len(names) > 2 and not line[1:2].isspace())
 
 
@@ -263,7 +265,7 @@ def _lines_above_names(lines: Sequence[str], tabs: bool) -> int:
     except csv.Error:
         return 0
     below = [
-        [one.strip() for one in cells if one.strip()] for cells in itertools.zip_longest(*rows[end:], fillvalue="")
+        [cell.strip() for cell in cells if cell.strip()] for cells in itertools.zip_longest(*rows[end:], fillvalue="")
     ]
     # Numbers of rows have no name.
     columns = [index for index, cells in enumerate(below) if index and _are_numbers(cells)]
@@ -271,7 +273,7 @@ def _lines_above_names(lines: Sequence[str], tabs: bool) -> int:
     for at, row in enumerate(rows[:end] if len(columns) > 1 else []):
         cells = [row[column].strip() for column in columns if column < len(row) and row[column].strip()]
         years = not heads and all(map(_YEAR.fullmatch, cells))  # which are names
-        numbers = 0 if years else sum(bool(NUMBER.fullmatch(one)) for one in cells)
+        numbers = 0 if years else sum(bool(NUMBER.fullmatch(cell)) for cell in cells)
         if 2 * numbers >= len(columns):
             break
         figures += numbers
@@ -298,7 +300,7 @@ def heads_above(lines: Sequence[str], header: Sequence[str], separator: str) -> 
     rows = parse_rows(lines, separator) if lines and len(set(names)) < len(names) else []
     count = 0
     for row in reversed(rows):
-        cells = [one.strip() for one in row]
+        cells = [cell.strip() for cell in row]
         if len(cells) != len(header) or sum(map(bool, cells)) < 2 or not _are_names(cells):
             break
         count += 1
@@ -308,15 +310,15 @@ def heads_above(lines: Sequence[str], header: Sequence[str], separator: str) -> 
 def _is_text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether three different words or more stand above rows nearly all of which have as many values."""
     full = [row for row in rows if len(row) == len(header) and 2 * sum(map(bool, map(str.strip, row))) > len(header)]
-    words = all(header) and not any(one[0].isspace() for one in header)  # in prose blanks follow the commas
+    words = all(header) and not any(name[0].isspace() for name in header)  # in prose blanks follow the commas
     return words and len(set(header)) == len(header) > 2 and len(full) > NUMBER_SHARE * max(1, len(rows))
 
 
 def _has_gaps(above: Sequence[Sequence[str]], header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether lines that begin with a title have gaps, and the header and rows below them have none."""
     full = [header, *rows[:MIN_LINES]]
-    one = sum(map(bool, above[0])) == 1
-    return one and not any(map(all, above)) and all(cell.strip() for row in full for cell in row)
+    single = sum(map(bool, above[0])) == 1
+    return single and not any(map(all, above)) and all(cell.strip() for row in full for cell in row)
 
 
 def _is_title(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int, split: bool) -> bool:
@@ -391,7 +393,7 @@ def _without_words(rows: Sequence[Sequence[str]], width: int) -> int:
         end -= 1
     keyed = all(row and row[0].strip() for row in rows[1:end])
     columns = [
-        [one.strip() for one in cells if one.strip()] for cells in itertools.zip_longest(*rows[1:end], fillvalue="")
+        [cell.strip() for cell in cells if cell.strip()] for cells in itertools.zip_longest(*rows[1:end], fillvalue="")
     ]
     words = [
         index for row in rows[end:] for index, cell in enumerate(row) if cell.strip() and _are_numbers(columns[index])

@@ -93,14 +93,14 @@ class TextTable:
         later = f" and {self.later} of the others" if self.later else ""
         sample = f", judged by its first {len(self.rows) - self.later} rows{later}" if self.sampled else ""
         headline = f"{count} rows x {len(self.names)} columns{where}{sample}"
-        lines = [f"| {one}" for one in self.raw]
+        lines = [f"| {line}" for line in self.raw]
         said = column_lines(columns)
         if not (self.named and self.quoted):  # the names are numbers or tuples
             said = [f"column {column.line.replace(repr(column.name), column.name, 1)}" for column in columns]
         lines += said[:_SHOWN_COLUMNS]
         if len(self.names) > len(columns) or len(said) > _SHOWN_COLUMNS:
             lines.append(f"… and more columns, up to {self.names[-1]!r}")
-        if twice := [one for one, count in Counter(self.names).items() if count > 1][:5]:
+        if twice := [name for name, count in Counter(self.names).items() if count > 1][:5]:
             names = pandas_names(self.names)
             second = names[self.names.index(twice[0], self.names.index(twice[0]) + 1)]
             called = f"; pandas calls the second {second!r}" if self.missing is MISSING else ""
@@ -153,7 +153,7 @@ def csv_table(
         return csv_table(start, name, above + 1, separator, call=call, doubtful=True)
     named, notes = has_names(rows) and not (doubtful and any(map(is_number, rows[0]))), []
     rows = rows if named else [[str(index) for index in range(len(rows[0]))], *rows]
-    header, data = [one or f"Unnamed: {index}" for index, one in enumerate(rows[0])], rows[1:]
+    header, data = [name or f"Unnamed: {index}" for index, name in enumerate(rows[0])], rows[1:]
     below: list[list[str]] = []
     if not sampled:
         count = rows_of_table(rows)
@@ -332,7 +332,7 @@ _NO_NAMES = "its first line holds no names: with header=None the columns are the
 
 
 def _doubtful_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    if (alone := all(is_number(one.strip()) for one in header)) or may_lack_names(rows):
+    if (alone := all(is_number(name.strip()) for name in header)) or may_lack_names(rows):
         names = "in its first line" if alone else "above its numbers"
         return [f"every name {names} is a number; if that line is data, read it with header=None"]
     return []
@@ -441,15 +441,15 @@ def blocks_of_text(start: TextStart, separator: str) -> tuple[list[TableBlock], 
         return found, separator
     if not any(map(_may_part, lines[1:])):
         return [], separator
-    for one in (separator, *(other for other in SEPARATORS if other != separator)):
-        if one != separator and sum(one in line for line in lines) < 4:
+    for candidate in (separator, *(other for other in SEPARATORS if other != separator)):
+        if candidate != separator and sum(candidate in line for line in lines) < 4:
             continue
-        rows = parse_rows(lines, one)
+        rows = parse_rows(lines, candidate)
         if rows and rows[0]:
             rows[0][0] = rows[0][0].lstrip("\ufeff")
         found = find_blocks(rows)
-        if one == separator and found or sum(bool(block.header) for block in found) > 1:
-            return found, one
+        if candidate == separator and found or sum(bool(block.header) for block in found) > 1:
+            return found, candidate
     return [], separator
 
 
@@ -473,7 +473,7 @@ def block_lines(
     lines: list[str] = []
     columns: list[Column] = []
     known: dict[tuple[str, ...], int] = {}
-    count = sum(bool(one.header) for one in blocks)
+    count = sum(bool(block.header) for block in blocks)
     number = 0
     for index, block in enumerate(blocks):
         if index == _MAX_BLOCKS:
@@ -483,7 +483,7 @@ def block_lines(
             lines += _group_lines(block)
             continue
         number += 1
-        names = [one or f"Unnamed: {(block.left or 0) + at}" for at, one in enumerate(block.header)]
+        names = [name or f"Unnamed: {(block.left or 0) + at}" for at, name in enumerate(block.header)]
         title = f" under {show(block.title)}" if block.title else ""
         size = f"{pluralize(len(block.rows), 'row')} x {len(names)} columns"
         place = "" if block.left is None else f"columns {block.left + 1}–{block.left + len(names)}, "
@@ -496,7 +496,7 @@ def block_lines(
         if same == number and len(block.rows) >= _RAW_LINES and len(columns) + len(some) <= _SHOWN_COLUMNS:
             lines += [f"  {line}" for line in column_lines(some)]
         else:
-            lines += [f"  {one.line}" for one in some if any(word in one.line for word in _TELLING)]
+            lines += [f"  {column.line}" for column in some if any(word in column.line for word in _TELLING)]
         totals = total_notes(names, block.rows, decimal=dialect.decimal, thousands=dialect.thousands)
         lines += [f"  {total}" for total in totals]
         lines.append(f"  {call(dialect) if number == 1 else call(dialect).replace(repr(name), '…', 1)}")
@@ -532,7 +532,7 @@ def _group_lines(block: TableBlock) -> list[str]:
     shown = [f"| {line.rstrip(',')[:_BLOCK_CHARS]}" for line in as_lines(block.rows[:_RAW_LINES])]
     if len(block.rows) == 1:
         return [f"line {block.at + 1}: {shown[0]}"]
-    return [f"lines {block.at + 1}–{block.end}, no table is certain:", *(f"  {one}" for one in shown)]
+    return [f"lines {block.at + 1}–{block.end}, no table is certain:", *(f"  {line}" for line in shown)]
 
 
 def _row(values: Sequence[str]) -> str:

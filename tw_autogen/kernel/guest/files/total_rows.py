@@ -46,7 +46,7 @@ def total_notes(
     """
     labelled: dict[int, list[int]] = {}
     for index in range(len(names)):
-        labels = {one for one in {_cell(row, index) for row in rows} if _is_label(one)}
+        labels = {label for label in {_cell(row, index) for row in rows} if _is_label(label)}
         if labels:
             labelled[index] = [number for number, row in enumerate(rows) if _cell(row, index) in labels]
     unnamed = [number for number, row in enumerate(rows) if row[:1] == [""]]
@@ -89,7 +89,7 @@ def _note(
     for column in others:
         numbers = [_number(row, column, decimal, thousands) for row in rows]
         found["unknown" if column in keys else _judge(numbers, marked, keyed)].append(names[column])
-    labels = sorted({one for number in marked for index in places if _is_label(one := _cell(rows[number], index))})
+    labels = sorted({label for number in marked for index in places if _is_label(label := _cell(rows[number], index))})
     if not labels and len(found["sum"]) < sum(map(bool, rows[marked[0]])):
         return ""
     where = " and ".join(repr(names[index]) for index in places)
@@ -138,9 +138,9 @@ def _judge(numbers: Sequence[float | None], marked: Sequence[int], keys: Sequenc
     for before, (at, total), after in zip([-1, *marked], totals.items(), [*marked[1:], len(numbers)], strict=False):
         beside = (upto[at] - upto[before + 1], upto[after] - upto[at + 1], keyed[keys[at]]) if len(marked) > 1 else ()
         sums = (upto[-1], *beside)
-        if not any(abs(total - one) <= lost for one in sums):
+        if not any(abs(total - row_sum) <= lost for row_sum in sums):
             nearly = True
-            if not any(abs(total - one) < _SHARE * abs(one) for one in sums):
+            if not any(abs(total - row_sum) < _SHARE * abs(row_sum) for row_sum in sums):
                 return "no sum"
     if sum(map(bool, others)) < _MIN_ROWS or not any(totals.values()):
         return "unknown"
@@ -166,9 +166,9 @@ def _words(
     exact, near, off = found["sum"][:1], found["nearly"][:1], found["no sum"][:1]
     sure = labels and all(_bare(label) in _LABELS for label in labels) and not near and not off
     rest = "other rows" if len(marked) > 1 else "the others"
-    said = [f"{one!r} is the sum of {rest}" for one in exact]
-    said += [f"{one!r} nearly" if exact else f"{one!r} is nearly the sum of {rest}" for one in near]
-    sums = ", ".join([*said, *(f"{one!r} is not" for one in off)])
+    said = [f"{total!r} is the sum of {rest}" for total in exact]
+    said += [f"{total!r} nearly" if exact else f"{total!r} is nearly the sum of {rest}" for total in near]
+    sums = ", ".join([*said, *(f"{total!r} is not" for total in off)])
     if len(marked) > 1:
         shown = ", ".join(map(show, labels[:_MAX_LABELS])) + (", …" if len(labels) > _MAX_LABELS else "")
         return f"{len(marked)} rows with {shown} in {where} {'are' if sure else 'may be'} totals: {sums}"

@@ -66,10 +66,10 @@ class Sheet:
             name: What code calls the file.
             several: The workbook has more sheets.
         """
-        cells = [[_cell(one) for one in row] for row in self.rows]
+        cells = [[_cell(value) for value in row] for row in self.rows]
         while cells and not any(cells[-1]):
             cells.pop()
-        filled = {index for row in cells for index, one in enumerate(row) if one}
+        filled = {index for row in cells for index, cell in enumerate(row) if cell}
         if not filled:
             return "empty", self.notes, []
         left, end = min(filled), max(filled) + 1
@@ -111,9 +111,9 @@ class Sheet:
         """Return whether merged cells of the header, a row that is counted from 0 on, have names below them."""
         below = self.rows[header + 1] if header + 1 < len(self.rows) else []
         groups = [below[first : last + 1] for _, first, row, last in self.merged if row == header and last > first]
-        filled = [one for one in below if _cell(one)]
+        filled = [value for value in below if _cell(value)]
         several = sum(map(bool, map(_cell, self.rows[header]))) > 1
-        return several and bool(groups) and all(map(all, groups)) and all(isinstance(one, str) for one in filled)
+        return several and bool(groups) and all(map(all, groups)) and all(isinstance(value, str) for value in filled)
 
     def _merged_notes(self, table: TextTable, left: int) -> list[str]:
         """Return a note on the merged cells that span rows of a table; some empty columns stand in front of it."""
@@ -194,7 +194,7 @@ def _read_old_sheets(path: str, max_sheets: int, max_rows: int) -> tuple[list[st
             book = opened.enter_context(python_calamine.CalamineWorkbook.from_filelike(file))
         except python_calamine.CalamineError:  # by its suffix it tells why, such as a password
             book = opened.enter_context(python_calamine.CalamineWorkbook.from_path(path))
-        tables = [one for one in book.sheets_metadata if one.typ == python_calamine.SheetTypeEnum.WorkSheet]
+        tables = [sheet for sheet in book.sheets_metadata if sheet.typ == python_calamine.SheetTypeEnum.WorkSheet]
         sheets = []
         for about in tables[:max_sheets]:
             one = book.get_sheet_by_name(about.name)
@@ -268,7 +268,7 @@ def _merged_and_formulas(path: str) -> tuple[dict[str, list[tuple[int, int, int,
                     found |= dict.fromkeys(_MERGED.findall(text) if len(found) < _MAX_MERGED else ())
                     cut = max(text.rfind(b"<"), len(text) - 100)
                     end, left = text[cut:], left - len(piece)
-            places = (range_boundaries(one.decode()) for one in found)
+            places = (range_boundaries(span.decode()) for span in found)
             merged[name] = [(top - 1, first - 1, bottom - 1, last - 1) for first, top, last, bottom in places]
     return merged, formulas
 
@@ -323,10 +323,10 @@ def _column(index: int, rows: Sequence[Sequence[Any]]) -> list[Any]:
 
 def _kind(values: Sequence[Any]) -> str:
     """Return the kind of a column with dates, times or durations, or with booleans beside others; empty: of no such."""
-    if not any(issubclass(one, (bool, date, time, timedelta)) for one in set(map(type, values))):
+    if not any(issubclass(type_, (bool, date, time, timedelta)) for type_ in set(map(type, values))):
         return ""
     there = (value for value in values if _cell(value) and not (isinstance(value, str) and value in MISSING))
-    counts = Counter(next(word for kind, word in _KINDS if isinstance(one, kind)) for one in there)
+    counts = Counter(next(word for kind, word in _KINDS if isinstance(value, kind)) for value in there)
     if len(counts) > 1:
         return " and ".join(pluralize(n, w) for w, n in counts.items())
     return "".join(f"{count}s, no text" for count in counts if count != "boolean")
@@ -334,7 +334,7 @@ def _kind(values: Sequence[Any]) -> str:
 
 def _names_no_text(header: Sequence[Any]) -> list[str]:
     """Return a note on the names of columns that are numbers or dates, as pandas keeps them."""
-    names = [_cell(one) if isinstance(one, (int, float)) else repr(one) for one in header if not _is_text(one)]
+    names = [_cell(name) if isinstance(name, (int, float)) else repr(name) for name in header if not _is_text(name)]
     shown = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
     return [f"names that are no texts, but numbers or dates: {shown}"] if names else []
 
@@ -345,8 +345,8 @@ def _is_text(value: Any) -> bool:
 
 def _error_cells(rows: Sequence[Sequence[Any]]) -> list[str]:
     """Return a note on the cells whose formula has failed."""
-    failed = Counter(one for row in rows for one in row if isinstance(one, str) and one in _FAILED_CELLS)
-    said = ", ".join(f"{one} {count}" for one, count in failed.items())
+    failed = Counter(value for row in rows for value in row if isinstance(value, str) and value in _FAILED_CELLS)
+    said = ", ".join(f"{error} {count}" for error, count in failed.items())
     return [f"cells with an error, which pandas reads as nan: {said}"] if failed else []
 
 
