@@ -53,8 +53,8 @@ class Filled(Step):
     """Learned one value for each column."""
 
     def __init__(self, df: pd.DataFrame, values: dict[str, Any]) -> None:
-        words = ", ".join(f"{column}={value!r}" for column, value in values.items()) or "nothing to fill"
-        super().__init__("fill_missing", df, list(values), words)
+        summary = ", ".join(f"{column}={value!r}" for column, value in values.items()) or "nothing to fill"
+        super().__init__("fill_missing", df, list(values), summary)
         self.values = values
 
     def apply(self, df: pd.DataFrame) -> pd.DataFrame:
@@ -168,8 +168,10 @@ class Binned(Step):
     """Learned the inner edges of intervals; what lies beyond the outer ones belongs to the first or the last."""
 
     def __init__(self, df: pd.DataFrame, edges: dict[str, np.ndarray]) -> None:
-        words = "; ".join(f"{column} at {', '.join(f'{edge:.6g}' for edge in some)}" for column, some in edges.items())
-        super().__init__("bin_columns", df, list(edges), words)
+        summary = "; ".join(
+            f"{column} at {', '.join(f'{edge:.6g}' for edge in some)}" for column, some in edges.items()
+        )
+        super().__init__("bin_columns", df, list(edges), summary)
         self.edges = edges
 
     def apply(self, df: pd.DataFrame) -> pd.DataFrame:
@@ -186,8 +188,8 @@ class Selected(Step):
 
     def __init__(self, df: pd.DataFrame, judged: list[str], dropped: list[str], why: str) -> None:
         self.dropped, self.kept = dropped, [column for column in judged if column not in dropped]
-        words = f"{why}; kept {', '.join(self.kept) or 'none'}; dropped {', '.join(dropped) or 'none'}"
-        super().__init__("select_columns", df, self.kept, words)
+        summary = f"{why}; kept {', '.join(self.kept) or 'none'}; dropped {', '.join(dropped) or 'none'}"
+        super().__init__("select_columns", df, self.kept, summary)
 
     def apply(self, df: pd.DataFrame) -> pd.DataFrame:
         return df.drop(columns=[column for column in self.dropped if column in df])
@@ -197,8 +199,8 @@ class Timed(Step):
     """Learned which parts of its times vary."""
 
     def __init__(self, df: pd.DataFrame, parts: dict[str, list[str]]) -> None:
-        words = "; ".join(f"{', '.join(some) or 'nothing'} of {column}" for column, some in parts.items())
-        super().__init__("time_parts", df, list(parts), words)
+        summary = "; ".join(f"{', '.join(some) or 'nothing'} of {column}" for column, some in parts.items())
+        super().__init__("time_parts", df, list(parts), summary)
         self.parts = parts
 
     def apply(self, df: pd.DataFrame) -> pd.DataFrame:

@@ -179,13 +179,13 @@ class SqliteDatabase:
         return path
 
 
-def _told(words: str) -> ValueError:
+def _told(message: str) -> ValueError:
     """Return an error for the engine's words."""
-    if "authoriz" in words or "prohibited" in words or "one statement at a time" in words:
-        return Refused(words)
-    if "too big" in words:
+    if "authoriz" in message or "prohibited" in message or "one statement at a time" in message:
+        return Refused(message)
+    if "too big" in message:
         return QueryFailed(f"a row is larger than a whole result may be; {_LESS}")
-    return QueryFailed(words)
+    return QueryFailed(message)
 
 
 class UrlDatabase:

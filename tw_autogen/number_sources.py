@@ -113,14 +113,14 @@ class NumberSource:
 
     def __str__(self) -> str:
         """Return `25.4: rounded from 25.4219 (output 1: The mean is 25.4219)`."""
-        words = {
+        text_by_kind = {
             "rounded": "rounded from ",
             "computed": "computed: ",
             "given": "given as ",
             "possible": "could be ",
         }.get(self.kind, "")
-        said = f"{words}{self.found}" if self.kind != "printed" and self.found else self.kind
-        return f"{self.number}: {said}" + (f" ({self.where})" if self.where else "")
+        label = f"{text_by_kind}{self.found}" if self.kind != "printed" and self.found else self.kind
+        return f"{self.number}: {label}" + (f" ({self.where})" if self.where else "")
 
 
 def number_sources(
@@ -336,8 +336,8 @@ def _runs_code(post: Post) -> bool:
 def _looks(post: Post) -> list[str]:
     """Return what cells of a task printed that were run before the one whose output the post has."""
     status = post.attachment(AttachmentType.execution_status)
-    said = status.extra.get("looks") if status and status.extra else None
-    return [text for text in said if isinstance(text, str)] if isinstance(said, list) else []
+    looks = status.extra.get("looks") if status and status.extra else None
+    return [text for text in looks if isinstance(text, str)] if isinstance(looks, list) else []
 
 
 class _Index:

@@ -163,13 +163,13 @@ def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
         '{"error": "[secret] was refused by db://me:[secret]@host"}'
     """
     values = {value.strip() for name, value in environ.items() if _is_known_secret(name, value.strip())}
-    words = _pattern(one for one in values if not one.isdigit())
+    pattern = _pattern(one for one in values if not one.isdigit())
     numbers = _pattern(filter(str.isdigit, values))
     in_json = re.compile(rf'\\.|"|{numbers.pattern}') if numbers else None
 
     def redact(line: str) -> str:
-        if words is not None:
-            line = words.sub(MASK, line)
+        if pattern is not None:
+            line = pattern.sub(MASK, line)
         if in_json is not None and line.startswith("{"):
             line = in_json.sub(_masked_in_strings(), line)
         elif numbers is not None:

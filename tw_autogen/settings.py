@@ -200,8 +200,8 @@ class Settings:
         for key, setting in sources:  # weakest first: a later one replaces an earlier one
             of_role = key.startswith(f"{ROLE_SECTION}.")
             if not of_role and key not in self._fields:
-                words = f"{setting.origin}: unknown setting {shown_key(key)}{nearest(key, self._fields)}"
-                raise SettingsError(words, key=key, origin=setting.origin)
+                message = f"{setting.origin}: unknown setting {shown_key(key)}{nearest(key, self._fields)}"
+                raise SettingsError(message, key=key, origin=setting.origin)
             if setting.file and not self._may_count(key, setting, own.get(key), paired):
                 self.left_out += (FolderSetting(key, setting),)
             elif of_role:
@@ -286,8 +286,8 @@ class Settings:
         text = str(setting.value)
         if len(text) <= _MAX_PROMPT_CHARS:
             return setting
-        words = f"{key} of {setting.origin} has {len(text)} characters; only the first {_MAX_PROMPT_CHARS} count, "
-        self.shortened += (f"{words}until the folder is trusted",)
+        message = f"{key} of {setting.origin} has {len(text)} characters; only the first {_MAX_PROMPT_CHARS} count, "
+        self.shortened += (f"{message}until the folder is trusted",)
         return replace(setting, value=text[:_MAX_PROMPT_CHARS])
 
     def _withhold(self, senders: Mapping[str, Sequence[Setting]]) -> None:
@@ -299,13 +299,13 @@ class Settings:
         for key, field in self._fields.items():
             servers = [self._found[server] for server in field.metadata.get("server", ()) if server in self._found]
             server = next((found for found in servers if found.value or found.file is not None), None)
-            said, forced = self._found.get(key), "withheld" in field.metadata
-            if server is None and said is not None and said.file in self._servers_left_out(field):
+            given, forced = self._found.get(key), "withheld" in field.metadata
+            if server is None and given is not None and given.file in self._servers_left_out(field):
                 del self._found[key]
-                self.withheld += (f"{key} of {said.origin} is sent nowhere: the server beside it does not count",)
+                self.withheld += (f"{key} of {given.origin} is sent nowhere: the server beside it does not count",)
             if server is None or server.file is None:
                 continue
-            if said is not None and said.file == server.file and not forced:
+            if given is not None and given.file == server.file and not forced:
                 continue
             same = not forced and [found for found in senders.get(key, ()) if found.file == server.file and found.value]
             if same:
@@ -314,9 +314,9 @@ class Settings:
                 self._found[key] = Setting(field.metadata["withheld"], server.origin, file=server.file)
             else:
                 self._found.pop(key, None)
-            if said is not None and said.value:
+            if given is not None and given.value:
                 where = f"the server that {server.origin} names"
-                self.withheld += (f"{key} of {said.origin} is not sent to {where}; name key and server in one place",)
+                self.withheld += (f"{key} of {given.origin} is not sent to {where}; name key and server in one place",)
 
     def _servers_left_out(self, spec: Field[Any]) -> set[Path]:
         """Return the folders' files of which the server doesn't count that a setting would be sent to."""
@@ -367,8 +367,8 @@ class Settings:
         for key in known:
             variable = _variable(f"{ROLE_SECTION}.{name}.{key}")
             if self._environ.get(variable) and not found.get(key, Setting(None, "")).given:
-                said = Setting(self._environ[variable], variable, base=self._named_in)
-                found[key] = whole_path(f"{ROLE_SECTION}.{name}.{key}", said)
+                setting = Setting(self._environ[variable], variable, base=self._named_in)
+                found[key] = whole_path(f"{ROLE_SECTION}.{name}.{key}", setting)
         return {**found, **self._misspelt(name, known)}
 
     def _misspelt(self, name: str, known: list[str]) -> dict[str, Setting]:
@@ -483,8 +483,8 @@ class Settings:
                 with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                     Path(value).lstat()  # one that is too long, which no system takes
         except (OSError, RuntimeError) as error:  # RuntimeError: `~name` of no user
-            words = f"{setting.origin}: {key}: {getattr(error, 'strerror', '') or error}"
-            raise SettingsError(words, key=key, origin=setting.origin) from error
+            message = f"{setting.origin}: {key}: {getattr(error, 'strerror', '') or error}"
+            raise SettingsError(message, key=key, origin=setting.origin) from error
         return value
 
     def _role_path(self, key: str, value: Any, folder: Path) -> Any:

@@ -174,8 +174,8 @@ class TrustedFiles:
             digest = ""
         if digest is not None and digest != sha256():
             what = "changed since" if digest else "is new since"
-            words = f"it {what} its folder was trusted, so it is not loaded; look at it, and trust the folder again"
-            raise PermissionError(errno.EPERM, words, os.fspath(path))
+            problem = f"it {what} its folder was trusted, so it is not loaded; look at it, and trust the folder again"
+            raise PermissionError(errno.EPERM, problem, os.fspath(path))
 
     def _as_walked(self, place: str) -> str:
         """Return a path below one of the folders of which each file of code was hashed as seen from that one."""
@@ -552,8 +552,8 @@ class _ArchiveFinder:
     def find_spec(self, fullname: str, target: ModuleType | None = None) -> machinery.ModuleSpec | None:
         if self._archive.find_spec(fullname, target) is None:
             return None
-        words = "modules of an archive can't be compared with what was trusted; unpack it beside the code"
-        raise ImportError(f"{self._archive.archive}: {words}", name=fullname, path=self._archive.archive)
+        problem = "modules of an archive can't be compared with what was trusted; unpack it beside the code"
+        raise ImportError(f"{self._archive.archive}: {problem}", name=fullname, path=self._archive.archive)
 
     def invalidate_caches(self) -> None:
         self._archive.invalidate_caches()

@@ -115,18 +115,18 @@ class ManualReader(Role):
         wanted = _named(request, manuals)
         if not wanted and not missing and len(manuals) == 1:
             wanted = manuals
-        said = self._read_all({name: names[name] for name in wanted}, folder, request, turn) if folder else []
+        answer = self._read_all({name: names[name] for name in wanted}, folder, request, turn) if folder else []
         if missing:
             is_are = "is" if len(manuals) == 1 else "are"
             there = f"there {is_are}: {_listed(manuals)}" if manuals else "there is no manual here"
-            start = "There" if said else "Nothing was read: there"
-            said.append(f"{start} is no {', no '.join(missing)}; {there}")
-        elif not said:
+            start = "There" if answer else "Nothing was read: there"
+            answer.append(f"{start} is no {', no '.join(missing)}; {there}")
+        elif not answer:
             there = f"There are: {_listed(manuals)}" if manuals else "There is none here."
-            said.append(f"Nothing was read: name the file. {there}")
+            answer.append(f"Nothing was read: name the file. {there}")
         if len(asked.message) > _MAX_ASKED:
-            said.append(f"Only the first {_MAX_ASKED:,} characters of the message were looked at for names.")
-        return Post(self.name, asked.send_from, "\n\n".join(said))
+            answer.append(f"Only the first {_MAX_ASKED:,} characters of the message were looked at for names.")
+        return Post(self.name, asked.send_from, "\n\n".join(answer))
 
     def _manuals(self, folder: Path) -> dict[str, str]:
         """Return the manuals' names, composed as they are typed (macOS keeps `U` and its dots apart), and as they are.
@@ -148,27 +148,27 @@ class ManualReader(Role):
 
     def _read_all(self, names: dict[str, str], folder: Path, request: str, turn: Turn | None) -> list[str]:
         """Read files until they are too large together, or the round is over."""
-        said, left = [], _MAX_BYTES
+        texts, left = [], _MAX_BYTES
         for name, real in names.items():
             if turn is not None and (turn.cancelled.is_set() or not turn.seconds_left(1.0)):
-                said.append(f"{name} and what comes after it were not read: the time is over.")
+                texts.append(f"{name} and what comes after it were not read: the time is over.")
                 break
             try:
                 with SafeFolder.without_links(folder) as opened:
                     text = opened.read_file(real, limit_bytes=left).decode("utf-8-sig")
                 text = text.replace("\r\n", "\n").replace("\r", "\n")
             except UnicodeDecodeError:
-                said.append(f"{name} can't be read: not UTF-8; save it as UTF-8")
+                texts.append(f"{name} can't be read: not UTF-8; save it as UTF-8")
             except OSError as error:
-                said.append(f"{name} can't be read: {_too_large() if error.errno == EFBIG else error.strerror}")
+                texts.append(f"{name} can't be read: {_too_large() if error.errno == EFBIG else error.strerror}")
             else:
                 size = len(text) + _LINE_BYTES * text.count("\n")
                 if size > left:
-                    said.append(f"{name} can't be read: {_too_large()}")
+                    texts.append(f"{name} can't be read: {_too_large()}")
                     continue
                 left -= size
-                said.append(self._read(name, text, request, turn))
-        return said
+                texts.append(self._read(name, text, request, turn))
+        return texts
 
     def _read(self, name: str, text: str, request: str, turn: Turn | None) -> str:
         lines = text.removesuffix("\n").split("\n")
@@ -311,29 +311,29 @@ def _wanted_parts(request: str, headings: list[_Heading], count: int) -> list[_P
     return apart or [_Part(1, count)]
 
 
-def _named_in(words: str, keys: set[str]) -> set[str]:
+def _named_in(text: str, keys: set[str]) -> set[str]:
     """Return the headings that stand in a request as whole words; one within another, longer one doesn't count."""
-    inside = {match.start() for match in re.finditer(rf"(?<={_LETTER}){_LETTER}", words)}
+    inside = {match.start() for match in re.finditer(rf"(?<={_LETTER}){_LETTER}", text)}
     named = set[str]()
     for size in sorted(set(map(len, keys)), reverse=True):
-        for index in range(len(words) - size + 1):
-            part, cut = words[index : index + size], size < _HEADING_CHARS and index + size in inside
+        for index in range(len(text) - size + 1):
+            part, cut = text[index : index + size], size < _HEADING_CHARS and index + size in inside
             if part in keys and index not in inside and not cut:
                 named.add(part)
-                words = f"{words[:index]}{' ' * size}{words[index + size :]}"
+                text = f"{text[:index]}{' ' * size}{text[index + size :]}"
     return named
 
 
 def _contents(name: str, headings: list[_Heading], parts: list[_Part], shown: str, limit: int) -> str:
     lines, chars, first = sum(part.last - part.first + 1 for part in parts), len(shown), parts[0].first
-    said = f"{name} is too long to be read at once ({lines} lines, {chars} characters wanted, at most {limit})."
+    message = f"{name} is too long to be read at once ({lines} lines, {chars} characters wanted, at most {limit})."
     if lines == 1:
-        return f"{said} Let code read that line, or raise role.manual_reader.limit_chars."
+        return f"{message} Let code read that line, or raise role.manual_reader.limit_chars."
     if not headings:
         last = first + max(1, lines * limit // (chars + 1)) - 1
-        return f"{said} Ask for some of its lines: '{name}, lines {first}-{last}'."
+        return f"{message} Ask for some of its lines: '{name}, lines {first}-{last}'."
     listed = "\n".join(f"line {heading.line}: {heading.words}" for heading in headings)
-    return f"{said} Ask for a part by its heading, or by lines:\n{listed[: 2 * limit]}"
+    return f"{message} Ask for a part by its heading, or by lines:\n{listed[: 2 * limit]}"
 
 
 def _listed(names: list[str]) -> str:

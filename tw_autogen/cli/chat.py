@@ -166,8 +166,8 @@ class Chat:
 
     def _greet(self) -> None:
         """Print what a resumed session has, and ask whether to resume a request that was cut off."""
-        said, warnings = lines_of_resumed(self._session)
-        for line in said:
+        lines, warnings = lines_of_resumed(self._session)
+        for line in lines:
             self._say(line)
         for line in warnings:
             self._show.warn(line)
@@ -290,8 +290,8 @@ class Chat:
         self._left = True
 
     def _help(self, rest: str) -> None:
-        for name, (words, _) in self._commands.items():
-            self._say(f"  {name:<11} {words}")
+        for name, (help_text, _) in self._commands.items():
+            self._say(f"  {name:<11} {help_text}")
 
     def _bring(self, rest: str) -> None:
         for file in [find_file(name, self._options.project) for name in _split(rest)]:
@@ -385,11 +385,11 @@ class Chat:
         return self._copies[-1] / name
 
     def _save(self, rest: str) -> None:
-        words = _split(rest)
-        if not 1 <= len(words) <= 2:
+        arguments = _split(rest)
+        if not 1 <= len(arguments) <= 2:
             self._say("name the file: /save examples/odd_days.yaml, or /save CodeInterpreter …", style="red")
             return
-        path = self._session.save_example(words[-1], words[0] if len(words) == 2 else "Planner")
+        path = self._session.save_example(arguments[-1], arguments[0] if len(arguments) == 2 else "Planner")
         self._say("an example, which you may edit: ", path)
 
     def _learn(self, rest: str) -> None:
@@ -403,13 +403,13 @@ class Chat:
         self._enter(fresh)
 
     def _export(self, rest: str) -> None:
-        words = _split(rest)
-        names = [word for word in words if word != _FORCE]
+        arguments = _split(rest)
+        names = [word for word in arguments if word != _FORCE]
         if len(names) != 1:
             self._say("name the file: /export analysis.ipynb (or .py, .md, .html)", style="red")
             return
         file = Path(os.path.expanduser(names[0]))
-        self._say("written: ", export_session(self._session.journal.parent, file, replace=_FORCE in words))
+        self._say("written: ", export_session(self._session.journal.parent, file, replace=_FORCE in arguments))
 
     def _resume(self, rest: str) -> None:
         workspace = self._session.journal.parent.parent
@@ -484,9 +484,9 @@ class Chat:
     def _interrupt(self, rest: str) -> None:
         self._say("Ctrl-C stops the running cell or the model, and keeps session and variables; nothing runs now")
 
-    def _say(self, words: str, path: Path | None = None, *, style: str = "") -> None:
+    def _say(self, message: str, path: Path | None = None, *, style: str = "") -> None:
         """Print a line, with a path that can be clicked at its end."""
-        line = Text.assemble((visible(words), style), link(path) if path else "")
+        line = Text.assemble((visible(message), style), link(path) if path else "")
         self._console.print(line, soft_wrap=True)
 
 

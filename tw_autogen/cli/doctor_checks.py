@@ -138,8 +138,8 @@ def check_model(options: Options) -> Iterator[DoctorCheck]:
         origins = [f"{key} from {read.origin(f'model.{key}')}" for key in ("base_url", "name", "api_key")]
         model = resolve_model(settings)
     except NoModelError as error:
-        words, _, remedy = str(error).partition("\n")
-        yield DoctorCheck("model", "warn", words, remedy)
+        message, _, remedy = str(error).partition("\n")
+        yield DoctorCheck("model", "warn", message, remedy)
         return
     except ConfigError as error:
         yield DoctorCheck("model", "fail", str(error), "correct the setting")

@@ -176,7 +176,7 @@ class Commands(ErrorReportingGroup):
         with formatter.section("Options"):
             formatter.write_dl([record for record in records if record])
         with formatter.section("Commands"):
-            formatter.write_dl([(name, words) for name, (_, words) in _COMMANDS.items()])
+            formatter.write_dl([(name, help_text) for name, (_, help_text) in _COMMANDS.items()])
 
 
 def _print_failure_as_json(kind: str, message: str, typed: Sequence[str]) -> None:

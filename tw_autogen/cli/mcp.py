@@ -22,8 +22,8 @@ def command(**shared: Any) -> None:
     """
     options = Options(**shared)
 
-    def say(words: str) -> None:
-        click.echo(f"tw-autogen: {visible_line(words)}", err=True)
+    def say(message: str) -> None:
+        click.echo(f"tw-autogen: {visible_line(message)}", err=True)
 
     because = "the client chooses the current folder"
     with open_session_for(options, [], say, None, elsewhere_because=because) as session:

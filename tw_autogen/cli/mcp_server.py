@@ -179,20 +179,20 @@ class AgentServer:
         came: list[T] = []
         failure: Exception | None = None
 
-        def tell(words: str) -> None:
+        def tell(text: str) -> None:
             with contextlib.suppress(anyio.ClosedResourceError):  # said by what nobody waits for any more
-                send.send_nowait(words)
+                send.send_nowait(text)
 
         def take(event: Event) -> None:
-            if words := inert_output(_progress(event)):
-                loop.call_soon_threadsafe(tell, words)
+            if text := inert_output(_progress(event)):
+                loop.call_soon_threadsafe(tell, text)
 
         async def pass_on() -> None:
             async with receive:
                 number = 0
-                async for words in receive:
+                async for text in receive:
                     number += 1
-                    await context.session.report_progress(number, None, words)
+                    await context.session.report_progress(number, None, text)
 
         self._session.subscribe(take)
         try:
@@ -264,8 +264,8 @@ class AgentServer:
         block = self._types.TextContent(type="text", text=text)
         return self._types.CallToolResult(content=[block], structured_content=structured, is_error=is_error)
 
-    def _failed(self, words: str) -> Any:
-        return self._said(inert_output(words), is_error=True)
+    def _failed(self, message: str) -> Any:
+        return self._said(inert_output(message), is_error=True)
 
 
 def _progress(event: Event) -> str:

@@ -64,7 +64,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
 
     try:
         approve = asker.approve if asker.somebody else None
-        say: Callable[[str], None] = (lambda words: None) if quiet else show.say
+        say: Callable[[str], None] = (lambda message: None) if quiet else show.say
         with open_session_for(options, handlers, say, approve, warn=once.keeping(show.say)) as session:
             resumed, once.lost = lines_of_resumed(session)
             for line in [] if quiet else resumed:
@@ -205,9 +205,9 @@ class _Once:
             sys.stdout.flush()
             self._is_shown = True
 
-    def fail(self, error: BaseException, code: Exit, words: str = "") -> None:
+    def fail(self, error: BaseException, code: Exit, message: str = "") -> None:
         self.exit = code
-        self._error = {"type": type(error).__name__, "message": words or str(error) or code.name}
+        self._error = {"type": type(error).__name__, "message": message or str(error) or code.name}
 
     def refuse(self, kind: str, message: str) -> None:
         self.exit, self._error = Exit.usage, {"type": kind, "message": message}

@@ -88,9 +88,9 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -
         _print_listed(console, one)
     if any(one.origin == "folder" for one in found):
         path = shlex.quote(f"./{folder}" if is_name(str(folder)) else str(folder))
-        words = f"so a run takes those of {folder} only if told to: --plugins {path}, or -C ."
-        words = f"This folder is no project, {words}"
-        console.print(Text(words), soft_wrap=True)
+        hint = f"so a run takes those of {folder} only if told to: --plugins {path}, or -C ."
+        hint = f"This folder is no project, {hint}"
+        console.print(Text(hint), soft_wrap=True)
 
 
 @command.command("check")
@@ -199,11 +199,11 @@ def _of_project(folder: Path, settings: Settings) -> list[Flaw]:
         except ConversationFormatError as error:
             flaws.append(Flaw(path, error.problem, "correct the example, or say `enabled: False`", line=error.line))
     if settings.ignored:
-        words = f"these keys mean nothing here: {', '.join(settings.ignored)}"
+        message = f"these keys mean nothing here: {', '.join(settings.ignored)}"
         flaws.append(
             Flaw(
                 folder / TASKWEAVER_FILE,
-                words,
+                message,
                 "; ".join(remedies(settings.ignored)) or "nothing need be done",
                 "warning",
             )
@@ -237,8 +237,8 @@ def _print(
     wrong = sum(flaw.level == "error" for flaw in flaws)
     fit = sum(spec.enabled and spec.name not in trial.unloaded for spec in specs)
     tests, warnings = f"{pluralize(trial.passed, 'test')} passed", pluralize(len(flaws) - wrong, "warning")
-    words = f"{pluralize(fit, 'plugin')} to be used, {tests}, {pluralize(wrong, 'error')}, {warnings}"
-    console.print(Text(words, style="red" if wrong else "green"))
+    summary = f"{pluralize(fit, 'plugin')} to be used, {tests}, {pluralize(wrong, 'error')}, {warnings}"
+    console.print(Text(summary, style="red" if wrong else "green"))
     if left:
         console.print(f"not loaded, because they run in the host: {', '.join(left)}; --host does it", soft_wrap=True)
 

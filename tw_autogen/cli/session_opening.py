@@ -197,16 +197,16 @@ def lines_of_resumed(session: Session) -> tuple[list[str], list[str]]:
     asked, warnings, back = len(earlier.rounds), [], []
     with contextlib.suppress(TwAutogenError):  # the first cell will say it
         back = [variable.name for variable in session.code_variables()]
-    said = [f"resuming {earlier.id}: {pluralize(asked, 'question')}"]
+    lines = [f"resuming {earlier.id}: {pluralize(asked, 'question')}"]
     if back:
-        said.append(f"variables: {visible_line(', '.join(back))}")
+        lines.append(f"variables: {visible_line(', '.join(back))}")
     if lost := [name for name in earlier.variables if name not in back]:
         how = f"tw-autogen --resume {earlier.id} --rerun runs the cells again that made them"
         how = how if earlier.keeps_cells else "no cells were kept that could be run again (kernel.checkpoint_seconds)"
         warnings.append(f"variables that did not come back: {visible_line(', '.join(lost))}" + f"; {how}" * (not back))
     if gone := [name for name in earlier.plugins if name not in _plugins_of(session)]:
         warnings.append(f"the session had plugins that are not here now: {', '.join(gone)}; --plugins brings them")
-    return said, warnings
+    return lines, warnings
 
 
 def _plugins_of(session: Session) -> set[str]:

@@ -154,8 +154,10 @@ def _workspace(project: Path | None, workspace: Path | None) -> Path:
 def session_line(one: PastSession) -> str:
     """Return one session in a line: name, age, size, first question."""
     age = f"{one.days:.0f} days" if one.days >= 1 else f"{one.days * 24:.1f} h"
-    words = shortened(visible_line(" ".join(clean(one.question[:_READ_CHARS]).split())), _QUESTION_CHARS)
-    return f"{one.id}  {age:>8}  {size_words(one.size_bytes, brief=True):>9}  {'(open) ' * one.is_open}{words}".rstrip()
+    question = shortened(visible_line(" ".join(clean(one.question[:_READ_CHARS]).split())), _QUESTION_CHARS)
+    return (
+        f"{one.id}  {age:>8}  {size_words(one.size_bytes, brief=True):>9}  {'(open) ' * one.is_open}{question}".rstrip()
+    )
 
 
 def _text(text: str) -> str:

@@ -120,9 +120,9 @@ def rank_plugins(specs: Sequence[PluginSpec], request: str, ranker: Ranker | Non
     ranked = (ranker or LexicalRanker()).rank(request, texts_of(specs))
     best = ranked[0][1] if ranked else 1.0
     scores = dict(ranked)
-    kind, words = task_type(request), set(_WORD.findall(request))
+    kind, tokens = task_type(request), set(_WORD.findall(request))
     for index, spec in enumerate(specs):
-        if spec.name in words and "_" in spec.name:  # named word for word; one plain word may mean something else
+        if spec.name in tokens and "_" in spec.name:  # named word for word; one plain word may mean something else
             scores[index] = scores.get(index, 0.0) + 2 * best
         if kind and kind in spec.tags:
             scores[index] = scores.get(index, 0.0) + _OF_ITS_TYPE * best

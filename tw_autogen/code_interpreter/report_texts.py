@@ -87,8 +87,8 @@ def output_text(
         folder: As of `files_line`.
     """
     printed = fit(execution.stdout, limit_chars, execution.print_ends)
-    said = [trimmed(printed), trimmed(fit(execution.result or "", limit_chars))]
-    text = "\n".join(part for part in said if part)
+    parts = [trimmed(printed), trimmed(fit(execution.result or "", limit_chars))]
+    text = "\n".join(part for part in parts if part)
     return "\n".join(part for part in (text, unnamed_files_line(text, artifacts, folder, form)) if part)
 
 
@@ -174,8 +174,8 @@ def check_outcome(execution: Execution) -> tuple[bool | None, str]:
     first = next((number for number, line in enumerate(lines) if RAISED.match(line)), None)
     raised, more = (execution.error, "") if first is None else (lines[first], "\n".join(lines[first + 1 :]))
     asserted = raised.startswith("AssertionError")
-    words = raised.removeprefix("AssertionError").lstrip(": ") or more.strip() or "the assertion does not hold"
-    return False if asserted else None, without_middle(words.strip(), _CHECK_CHARS)
+    message = raised.removeprefix("AssertionError").lstrip(": ") or more.strip() or "the assertion does not hold"
+    return False if asserted else None, without_middle(message.strip(), _CHECK_CHARS)
 
 
 def lost_output(execution: Execution) -> str:

@@ -174,9 +174,9 @@ class ShownPlugins:
         """Keep the plugins that code has used in the pool."""
         self.used |= names_used(code, self.specs)
 
-    def _found(self, shown: Shown, words: Sequence[str]) -> str:
+    def _found(self, shown: Shown, notes: Sequence[str]) -> str:
         """Answer a lookup: the best in full, some more by their lines."""
-        ranked = rank_plugins(self.specs, " ".join(words), self._ranker)[:_FOUND_LINES]
+        ranked = rank_plugins(self.specs, " ".join(notes), self._ranker)[:_FOUND_LINES]
         specs = [self.specs[index] for index, _ in ranked]
         if not specs:
             return "No plugin has to do with these words. Look with others, or do without."

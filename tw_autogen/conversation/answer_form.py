@@ -240,10 +240,10 @@ class RequestedFormat:
             return f"@{name}[…] with its value in the brackets is missing"
         if _is_placeholder(value, placeholder):
             return f"@{name}[{value}] still holds the placeholder: put the value there"
-        said = self.request.casefold()
-        if value.casefold() == "nan" and not re.search(r"\bnan\b", said):
+        request = self.request.casefold()
+        if value.casefold() == "nan" and not re.search(r"\bnan\b", request):
             return f"@{name}[{value}] is no value: find out why it is not a number, and put the value there"
-        if _PERCENTAGE.fullmatch(value) and not _PERCENT.search(said):
+        if _PERCENTAGE.fullmatch(value) and not _PERCENT.search(request):
             return f"@{name}[{value}]: the bare number belongs there, without %"
         if _ASSIGNMENT.match(value) and "=" not in placeholder:
             return f"@{name}[{value}]: the bare value belongs there, without its name"
@@ -266,9 +266,9 @@ def _bare_form(request: str) -> Literal["", "number", "list"]:
 
 def _is_worded_number(answer: str, request: str) -> bool:
     """Return whether words other than a unit stand around a number; words that the request names are an answer, too."""
-    words = _LETTERS.findall(answer)
+    letters = _LETTERS.findall(answer)
     named = answer.strip(" \n.'\"").casefold() in request.casefold()
-    return len(words) > _MAX_WORDS and any(map(str.isdigit, answer)) and not named
+    return len(letters) > _MAX_WORDS and any(map(str.isdigit, answer)) and not named
 
 
 def _is_worded_list(answer: str) -> bool:

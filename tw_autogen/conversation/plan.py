@@ -147,7 +147,7 @@ class Plan:
                 found[-1][1].append(line.strip())
         if not found:
             raise ValueError("the plan has no steps")
-        steps = [_step(number, " ".join(words)) for number, words in found]
+        steps = [_step(number, " ".join(texts)) for number, texts in found]
         if len({step.id for step in steps}) < len(steps) and not any(step.depends for step in steps):
             steps = [replace(step, id=number) for number, step in enumerate(steps, 1)]
         plan = cls(tuple(steps))
@@ -174,19 +174,19 @@ class Plan:
         after = [replace(step, status=Status.pending) for step in self.steps[here + 1 :]]
         return Plan((*before, replace(step, status=Status.current, role=role or step.role), *after))
 
-    def find(self, words: str) -> Step | None:
+    def find(self, text: str) -> Step | None:
         """Return the step with these words as they stand, else with this number, else with the words behind it.
 
         Args:
-            words: Such as `2. report`, `Step 2: report`, `2` or `report`.
+            text: Such as `2. report`, `Step 2: report`, `2` or `report`.
 
         Returns:
             None if there is no such step.
         """
-        match = _NUMBER.match(words)
+        match = _NUMBER.match(text)
         numbered = [step for step in self.steps if match and step.id == int(match[1])]
-        rest = self._worded(words[match.end() :]) if match else []
-        return next(iter([*self._worded(words), *numbered, *rest]), None)
+        rest = self._worded(text[match.end() :]) if match else []
+        return next(iter([*self._worded(text), *numbered, *rest]), None)
 
     @property
     def only_report_left(self) -> bool:
@@ -336,10 +336,10 @@ def _lines(text: str) -> list[str]:
     return [*parts, lines[0][begin:]]
 
 
-def _step(number: int, words: str) -> Step:
+def _step(number: int, text: str) -> Step:
     depends = tuple(
         (int(other[:9]), Depends(mark[1].lower()))
-        for mark in _MARK.finditer(words)
+        for mark in _MARK.finditer(text)
         for other in re.findall(r"\d+", mark[2])
     )
-    return Step(number, " ".join(_MARK.sub("", words).split()), depends)
+    return Step(number, " ".join(_MARK.sub("", text).split()), depends)

@@ -396,16 +396,16 @@ class PartnerConversation:
         may have worded answers otherwise. Where none fits, or what is left holds an answer of the agent's, because the
         host has rewritten the chat, all counts as known up to the agent's last words, and what was heard word for word.
         """
-        said = set(self._known)
+        earlier = set(self._known)
         answered = bool(self._known) and self._known[-1][0]
         for known in (self._known, self._known[:-1] if answered else []):  # the host may have dropped the last answer
             for count in range(min(len(chat), len(known)), 0, -1):
-                if _fits(known[-count:], chat, said):
+                if _fits(known[-count:], chat, earlier):
                     return chat[count:]
         if not self._known:
             return chat
         rest = chat[max((index for index, line in enumerate(chat) if line.own), default=-1) + 1 :]
-        return [*(line for line in rest[:-1] if (False, line.text) not in said), *rest[-1:]]
+        return [*(line for line in rest[:-1] if (False, line.text) not in earlier), *rest[-1:]]
 
 
 def _fits(known: Sequence[tuple[bool, str]], chat: Sequence[Line], said: Collection[tuple[bool, str]]) -> bool:

@@ -104,8 +104,8 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         try:
             kept |= protected_in(one, place.folder, known=place.known, others=len(kept)) if looked is None else looked
         except (OverflowError, PermissionError) as error:
-            said = str(error) if isinstance(error, OverflowError) else f"{error.filename}: {error.strerror}"
-            text = f"{said}; settings files and hooks can't be kept read-only there, so no code is run"
+            reason = str(error) if isinstance(error, OverflowError) else f"{error.filename}: {error.strerror}"
+            text = f"{reason}; settings files and hooks can't be kept read-only there, so no code is run"
             raise KernelStartError(text, folder=place.folder) from error
     if settings.sandbox != OFF:
         if available_level(settings) != LANDLOCK:  # which can keep no part of a folder read-only
@@ -231,8 +231,8 @@ def _named_elsewhere_in(place: KernelFolders, apart: Sequence[str], used: Sequen
         return used_elsewhere(folder, known=known, apart=frozenset(apart), protected=used, most=most)
     except (OverflowError, PermissionError) as error:
         _check_exchanged(error, place.folder)
-        said = str(error) if isinstance(error, OverflowError) else f"{error.filename}: {error.strerror}"
-        text = f"{said}; such files can't be kept read-only there, so no code is run: let it work in another folder"
+        reason = str(error) if isinstance(error, OverflowError) else f"{error.filename}: {error.strerror}"
+        text = f"{reason}; such files can't be kept read-only there, so no code is run: let it work in another folder"
         raise KernelStartError(text, folder=place.folder) from error
 
 

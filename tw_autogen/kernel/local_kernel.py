@@ -152,8 +152,8 @@ class LocalKernel(LiveKernel):
             (place,) = ast.literal_eval(expression_of(places[:_MAX_PLACE_CHARS]))
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # none, or code wrote the line itself
             return ran
-        words = self._on_refused(str(place))
-        return replace(ran, error=ran.error.replace(line, words)) if words else ran
+        reason = self._on_refused(str(place))
+        return replace(ran, error=ran.error.replace(line, reason)) if reason else ran
 
     @property
     def granted(self) -> frozenset[str]:

@@ -70,7 +70,7 @@ def resume(
     Raises:
         KernelError: the kernel ended over it.
     """
-    said: list[Log] = []
+    logs: list[Log] = []
     header = live.ask("checkpointed").get("ok")
     start, left = 0, []
     if isinstance(header, dict) and not (rerun is True and _quicker(entries, header)):
@@ -79,9 +79,9 @@ def resume(
             found = answer["ok"] if isinstance(answer["ok"], dict) else {}
             start = _position(found, entries)
             left = list(_pairs(found.get("left")))
-            said += [_warning(f"{name} is not in the checkpoint: {why}") for name, why in left]
+            logs += [_warning(f"{name} is not in the checkpoint: {why}") for name, why in left]
         else:
-            said.append(_warning(f"the checkpoint could not be read: {answer.get('error')}"))
+            logs.append(_warning(f"the checkpoint could not be read: {answer.get('error')}"))
     outdated = _outdated(entries, start, {name for name, _ in left})
     later = [entry for number, entry in enumerate(entries[start:], start + 1) if number not in outdated]
     codes = [str(entry["code"]) for entry in later if "code" in entry and not entry.get("called")]
@@ -102,18 +102,18 @@ def resume(
             until = 0.0
         count += "code" in entry and not problem
         if problem:
-            said.append(_warning(f"line {number} of the journal: {problem}"))
+            logs.append(_warning(f"line {number} of the journal: {problem}"))
     there = [name for name, _, _ in rows(live.ask("hello"), "variables", 3)]
     known = set(there)
-    said += [_warning(f"{name} did not come back") for name in _last_names(entries) if name not in known]
+    logs += [_warning(f"{name} did not come back") for name in _last_names(entries) if name not in known]
     if state := _state_set_by(entries[:start]):
-        said.append(_warning(f"what cells set by {', '.join(state)} did not come back: it is no variable"))
+        logs.append(_warning(f"what cells set by {', '.join(state)} did not come back: it is no variable"))
     source = f"a checkpoint (cells 1 to {_cells(entries[:start])})" if start else ""
     ways = [way for way in (source, f"{pluralize(count, 'cell')} run again" if count else "") if way]
     if there and ways:
-        said.insert(0, Log("info", TAG, f"variables came back from {' and '.join(ways)}: {', '.join(there)}"))
-    more = [_warning(f"{len(said) - _MAX_LINES} more lines are left out")] if len(said) > _MAX_LINES else []
-    return [*(replace(log, message=clip(log.message, _LINE_CHARS)) for log in said[:_MAX_LINES]), *more]
+        logs.insert(0, Log("info", TAG, f"variables came back from {' and '.join(ways)}: {', '.join(there)}"))
+    more = [_warning(f"{len(logs) - _MAX_LINES} more lines are left out")] if len(logs) > _MAX_LINES else []
+    return [*(replace(log, message=clip(log.message, _LINE_CHARS)) for log in logs[:_MAX_LINES]), *more]
 
 
 def _state_set_by(entries: Sequence[Entry]) -> list[str]:
@@ -290,8 +290,8 @@ class Recovery:
 
     def take_said(self) -> list[Log]:
         """Return, once, what there is to say about what came back."""
-        said, self._said = self._said, []
-        return said
+        logs, self._said = self._said, []
+        return logs
 
     def restore_variables(
         self,

@@ -95,7 +95,7 @@ class ConnectionFailed(Exception):
     """No connection, or none that lasted until an answer began, in any of the tries."""
 
 
-def is_out_of_quota(words: str) -> bool:
+def is_out_of_quota(message: str) -> bool:
     """Return True if a refusal means that further calls fail until the account has credit.
 
     One that names a pause, as Google's for requests per minute does in the same words, means that pause.
@@ -104,7 +104,7 @@ def is_out_of_quota(words: str) -> bool:
         >>> is_out_of_quota('{"error": {"code": "insufficient_quota"}}'), is_out_of_quota("slow down, please")
         (True, False)
     """
-    return _OUT_OF_QUOTA.search(words) is not None and _pause_in(words) is None
+    return _OUT_OF_QUOTA.search(message) is not None and _pause_in(message) is None
 
 
 def is_request_too_large(message: str) -> bool:
@@ -491,8 +491,8 @@ def _may_try_again(refusal: ServerRefusal, headers: Mapping[str, str]) -> bool:
     """Return True if the same request may be answered later."""
     if refusal.asked_for is not None and refusal.asked_for > LONGEST_WAIT_SECONDS:
         return False
-    words = json.dumps(refusal.body)
-    if refusal.status_code == 429 and (is_out_of_quota(words) or is_request_too_large(words)):
+    body = json.dumps(refusal.body)
+    if refusal.status_code == 429 and (is_out_of_quota(body) or is_request_too_large(body)):
         return False
     told = headers.get("x-should-retry")
     if told in ("true", "false"):
@@ -513,8 +513,8 @@ def pause_after(tries: int) -> float:
 
 def _is_loading(refusal: ServerRefusal) -> bool:
     """Return True if a server is up and not ready yet: llama.cpp, Hugging Face."""
-    words = json.dumps(refusal.body)
-    return refusal.status_code == 503 and bool(_LOADING.search(words)) and not _LOADING_FAILED.search(words)
+    body = json.dumps(refusal.body)
+    return refusal.status_code == 503 and bool(_LOADING.search(body)) and not _LOADING_FAILED.search(body)
 
 
 def _wanted_pause(headers: Mapping[str, str]) -> float | None:
@@ -523,18 +523,18 @@ def _wanted_pause(headers: Mapping[str, str]) -> float | None:
     try:
         seconds = float(headers.get("retry-after-ms", "")) / 1000
     except ValueError:
-        said = headers.get("retry-after", "")
+        header = headers.get("retry-after", "")
         try:
-            seconds = float(said)
+            seconds = float(header)
         except ValueError:
             with suppress(ValueError, OverflowError, TypeError):  # no date, or one beyond all calendars
-                seconds = email.utils.parsedate_to_datetime(said).timestamp() - time.time()
+                seconds = email.utils.parsedate_to_datetime(header).timestamp() - time.time()
     return seconds if math.isfinite(seconds) and seconds > 0 else None
 
 
-def _pause_in(words: str) -> float | None:
+def _pause_in(message: str) -> float | None:
     """Return after how many seconds a server wants to be asked again, in its words; None: they don't say."""
-    if (found := _PAUSE.search(words)) is None:
+    if (found := _PAUSE.search(message)) is None:
         return None
     seconds = float(found["s"] or 0) / (1000 if found["ms"] else 1)
     return int(found["h"] or 0) * 3600 + int(found["m"] or 0) * 60 + seconds or None

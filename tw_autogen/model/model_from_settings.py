@@ -53,11 +53,11 @@ def resolve_model(settings: ModelSettings) -> OpenAIModel:
     names = model.models()
     if len(names) == 1:
         return OpenAIModel(replace(settings, name=names[0]))
-    said = (
+    message = (
         f"choose one of its models: {', '.join(map(visible_line, names))}" if names else "it has no model yet: load one"
     )
     raise NoModelError(
-        f"no model configured: {model.base_url} was not told which one; {said}.\n"
+        f"no model configured: {model.base_url} was not told which one; {message}.\n"
         "  - tw-autogen --model NAME ..., or export OPENAI_MODEL=NAME",
         looked_at=("--model", "OPENAI_MODEL", f"{model.base_url}/models"),
     )

@@ -237,8 +237,8 @@ class OpenAIModel(BaseChatModel):
             if breaks >= self.settings.max_tries or abandoned.is_set():
                 raise self._failure(error)
             if isinstance(error, AnswerError):
-                said = f"the server answered with an error: {server_words(error, self._key)}"
-                report_delay(f"{said}; try {breaks + 1} of {self.settings.max_tries}")
+                message = f"the server answered with an error: {server_words(error, self._key)}"
+                report_delay(f"{message}; try {breaks + 1} of {self.settings.max_tries}")
                 abandoned.wait(pause_after(breaks))
             tell = None
 
@@ -248,8 +248,8 @@ class OpenAIModel(BaseChatModel):
         Raises:
             ModelError: none was.
         """
-        words = server_words(refused, self._key)
-        fewer = None if is_length_refusal(refused) else parts.without_refused(words, refused, request)
+        message = server_words(refused, self._key)
+        fewer = None if is_length_refusal(refused) else parts.without_refused(message, refused, request)
         if fewer is None:
             raise self._failure(refused) from None
         return fewer

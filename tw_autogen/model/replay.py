@@ -122,14 +122,14 @@ class ReplayModel(BaseChatModel):
 
     def _parted(self, role: str, call: str, last: str) -> str:
         held = sum(_goes_with(reply, role) for reply in self.recording.replies)
-        said = f"{self._name}: the recording and the run have parted at {call}: the recording holds "
-        said += f"{held} {'reply' if held == 1 else 'replies'}{f' for {role}' if role else ''}, "
-        said += f"and one more was asked for after {last!r}."
+        message = f"{self._name}: the recording and the run have parted at {call}: the recording holds "
+        message += f"{held} {'reply' if held == 1 else 'replies'}{f' for {role}' if role else ''}, "
+        message += f"and one more was asked for after {last!r}."
         if self._left:
-            said += f" Left over are those for {names_of(self._left.values())}."
+            message += f" Left over are those for {names_of(self._left.values())}."
         if self.stale:
-            said += f" The first difference was {self.stale[0]}."
-        return f"{said} Record it anew"
+            message += f" The first difference was {self.stale[0]}."
+        return f"{message} Record it anew"
 
 
 def names_of(replies: Iterable[RecordedReply]) -> str:

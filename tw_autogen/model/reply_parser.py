@@ -112,22 +112,22 @@ def read_object(text: str) -> dict[str, Any]:
 
 
 def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
-    said, drafts = strip_thoughts(text)
-    if not said.strip():
+    reply, drafts = strip_thoughts(text)
+    if not reply.strip():
         raise Unreadable(
             f"the reply holds nothing but thoughts; {WANTED}" if text.strip() else f"it is empty; {WANTED}"
         )
-    if _BARE_FIELDS.match(said):
-        said = f"{{{said.strip().rstrip(',')}}}"
-    if said.lstrip().startswith('"{'):
-        said = _unquoted(said)
-    elif said.lstrip().startswith('{\\"'):  # an object that was escaped as if it stood in a string
-        said = _unquoted(f'"{said.strip()}"')
-    found = [object_ for object_ in _objects(said, in_code=False) if object_]
-    found = found or [object_ for object_ in _objects(said, in_code=True) if object_]
+    if _BARE_FIELDS.match(reply):
+        reply = f"{{{reply.strip().rstrip(',')}}}"
+    if reply.lstrip().startswith('"{'):
+        reply = _unquoted(reply)
+    elif reply.lstrip().startswith('{\\"'):  # an object that was escaped as if it stood in a string
+        reply = _unquoted(f'"{reply.strip()}"')
+    found = [object_ for object_ in _objects(reply, in_code=False) if object_]
+    found = found or [object_ for object_ in _objects(reply, in_code=True) if object_]
     found = [object_ for object_ in map(_unwrapped, found) if object_] if wrapped else found
     if not found:
-        raise NoObject(said.strip())
+        raise NoObject(reply.strip())
     best = max(reversed(found) if drafts else found, key=len)
     if too_deep(best):
         raise Unreadable(_TOO_DEEP)
@@ -170,13 +170,13 @@ def read_code(text: str, *, is_field: bool = False) -> CodeReply:
     if is_field:
         found = None if is_python(text) or not _FENCE.search(text) else read_code(text).code
         return CodeReply("", (found or text).strip("\n").rstrip() or None)
-    said, _ = strip_thoughts(text)
+    reply, _ = strip_thoughts(text)
     wanted = "write what you think, then the code in one fenced ```python block, or an answer without any block"
-    if not said.strip():
+    if not reply.strip():
         raise Unreadable(
             f"the reply holds nothing but thoughts; {wanted}" if text.strip() else f"it is empty; {wanted}"
         )
-    return _read_json_form(said) or _read_call(said) or _read_blocks(said, wanted)
+    return _read_json_form(reply) or _read_call(reply) or _read_blocks(reply, wanted)
 
 
 def breaks_off(text: str) -> bool:
@@ -191,9 +191,9 @@ def breaks_off(text: str) -> bool:
         >>> breaks_off("I load.\n```python\ndf = load()"), breaks_off("The mean is"), breaks_off('{"message": "42"} It')
         (True, True, False)
     """
-    said, _ = strip_thoughts(text)
-    end = _end_of_object(said)
-    blocks = split_blocks(said[end:])
+    reply, _ = strip_thoughts(text)
+    end = _end_of_object(reply)
+    blocks = split_blocks(reply[end:])
     kinds = [block.kind in ("python", "untagged") for block in blocks]
     return kinds[-1] or not (end or any(kinds))
 
@@ -214,9 +214,9 @@ def _end_of_object(text: str) -> int:
     return end if text[:end].rstrip().rstrip("`~").rstrip().endswith("}") else 0
 
 
-def _read_blocks(said: str, wanted: str) -> CodeReply:
-    blocks = _rejoined(split_blocks(said))
-    if len(blocks) == 1 and (bare := unfenced(said)):
+def _read_blocks(reply: str, wanted: str) -> CodeReply:
+    blocks = _rejoined(split_blocks(reply))
+    if len(blocks) == 1 and (bare := unfenced(reply)):
         return CodeReply("\n".join(part for part in (bare[0], bare[2]) if part), bare[1])
     kind = "python" if any(block.kind == "python" for block in blocks) else "untagged"
     is_code = [block.kind == kind and not (kind == "untagged" and is_output(block.inner)) for block in blocks]
@@ -405,12 +405,12 @@ def _read_json_form(text: str) -> CodeReply | None:
     return CodeReply(str(reply.get("thought") or "").strip(), code)
 
 
-def _read_call(said: str) -> CodeReply | None:
+def _read_call(reply: str) -> CodeReply | None:
     """Read code that a reply holds as a field of a JSON object, or inside the tags of a call; None if there is none."""
-    call = _CALL.search(said)
-    around = f"{said[: call.start()]}\n{said[call.end() :]}".strip() if call else ""
-    inside = call["inside"].rstrip() if call else said
-    if any(block.kind == "python" for block in split_blocks(said[: call.start()] if call else said)):
+    call = _CALL.search(reply)
+    around = f"{reply[: call.start()]}\n{reply[call.end() :]}".strip() if call else ""
+    inside = call["inside"].rstrip() if call else reply
+    if any(block.kind == "python" for block in split_blocks(reply[: call.start()] if call else reply)):
         return None
     if (parameter := _PARAMETER.search(inside)) and parameter["end"]:
         return CodeReply(around, parameter["code"].strip("\n").rstrip())

@@ -149,12 +149,12 @@ class _Index:
     def scores(self, query: str) -> list[float]:
         """Return the score of each text; 0 for one that has nothing to do with the query."""
         scores, related = [0.0] * self._count, [False] * self._count
-        words = dict.fromkeys(_words(query))
-        for feature in dict.fromkeys(feature for word in words for feature in _features(word)):
+        features = dict.fromkeys(_words(query))
+        for feature in dict.fromkeys(feature for word in features for feature in _features(word)):
             for index, weight in self._words.get(feature, ()):
                 scores[index] += weight
                 related[index] = True
-        for word in words:
+        for word in features:
             grams = set(_grams(word))
             shared = Counter(position for gram in grams for position, _ in self._grams.get(gram, ()))
             for index, count in shared.items():

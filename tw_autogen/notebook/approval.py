@@ -41,7 +41,7 @@ def approve_in_notebook(proposal: Proposal) -> Decision:
     handle: Any = DisplayHandle()  # type: ignore[no-untyped-call]
     handle.display(_page(proposal), raw=True)
     try:
-        said = input(f"{proposal.question} {_HINTS.get(proposal.kind, _HINT)} ")
+        answer = input(f"{proposal.question} {_HINTS.get(proposal.kind, _HINT)} ")
     except (EOFError, RuntimeError):  # StdinNotImplementedError is a RuntimeError
         handle.update(_page(proposal, "Not decided"), raw=True)
         if proposal.kind in _SETTINGS:
@@ -53,7 +53,7 @@ def approve_in_notebook(proposal: Proposal) -> Decision:
     except KeyboardInterrupt:
         handle.update(_page(proposal, "Not decided"), raw=True)
         raise
-    decision = read_decision(said, proposal)
+    decision = read_decision(answer, proposal)
     handle.update(_page(proposal, "Approved" if decision.approved else "Refused"), raw=True)
     return decision
 

@@ -291,8 +291,10 @@ class Planner(Role):
                 date = _date_where_new(mine) if now and turn else ""
                 kept = mine.definitions.news(memory.rounds[-1].user_query) if now and turn else ""
                 own = new.send_from == USER and turn
-                said = mine.history.without_repeated_notes(new, memory.rounds) if own else new.message
-                mine.history.append_user(f"From: {new.send_from}{_unrun_note(new)}\n{said}{offers}{date}{kept}", images)
+                message = mine.history.without_repeated_notes(new, memory.rounds) if own else new.message
+                mine.history.append_user(
+                    f"From: {new.send_from}{_unrun_note(new)}\n{message}{offers}{date}{kept}", images
+                )
                 _note_result(mine.history, new)
 
     def _offers(self, mine: _PlannerState, request: str, turn: Turn) -> str:
@@ -386,9 +388,9 @@ class Planner(Role):
     def _send_back(self, mine: _PlannerState, problems: Sequence[str], turn: Turn) -> None:
         """Append what is wrong with the model's answer to its history, once in a round."""
         mine.corrected = True
-        words = "; ".join(problems)
-        mine.history.append_user(_CORRECTION.format(words))
-        turn.emit(ModelDelayed(self.name, f"the answer is sent back: {words}"))
+        message = "; ".join(problems)
+        mine.history.append_user(_CORRECTION.format(message))
+        turn.emit(ModelDelayed(self.name, f"the answer is sent back: {message}"))
 
     def _checked(self, mine: _PlannerState, post: Post, turn: Turn, memory: Memory) -> tuple[Post, Post | None]:
         """Check an answer, where the setting `verify` says so.
@@ -406,8 +408,11 @@ class Planner(Role):
         failed = mine.checks.run(runner, _full_answer(post), self._model, turn, seconds=seconds)
         if failed and first:
             asked = next((post for post in reversed(turn.round.posts) if post.send_to == runner.name), ran)
-            said = {AttachmentType.then: asked.content(AttachmentType.then), AttachmentType.stop: Stop.InProcess.value}
-            attachments = tuple(Attachment(kind, text) for kind, text in said.items() if text)
+            contents = {
+                AttachmentType.then: asked.content(AttachmentType.then),
+                AttachmentType.stop: Stop.InProcess.value,
+            }
+            attachments = tuple(Attachment(kind, text) for kind, text in contents.items() if text)
             return post, Post(self.name, runner.name, failed_checks_report(failed), attachments)
         if mine.checks.checks:
             post = _with_problems(post.with_attachments([mine.checks.attachment()]), failed_check_messages(failed))
@@ -543,8 +548,8 @@ def _shaped(message: str, form: RequestedFormat) -> str:
 
 def _with_problems(post: Post, problems: Iterable[str]) -> Post:
     """Return an answer with what is still wrong with it attached."""
-    words = "; ".join(problems)
-    return post.with_attachments([Attachment(AttachmentType.invalid_response, words)] if words else [])
+    message = "; ".join(problems)
+    return post.with_attachments([Attachment(AttachmentType.invalid_response, message)] if message else [])
 
 
 def _unrun_note(post: Post) -> str:

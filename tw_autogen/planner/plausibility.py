@@ -79,10 +79,10 @@ def _columns(answer: str) -> list[list[str]]:
     """Return the columns of numbers that lines end with, from the right; a label alone with its value is one, too."""
     rows = []
     for line in answer.splitlines():
-        words = line.split()
-        last = itertools.islice(reversed(words), _MAX_COLUMNS)
+        cells = line.split()
+        last = itertools.islice(reversed(cells), _MAX_COLUMNS)
         numbers = list(itertools.takewhile(_FIELD.fullmatch, last))
-        if len(numbers) < len(words):  # without its label, or its index
+        if len(numbers) < len(cells):  # without its label, or its index
             rows.append(numbers)
         elif len(numbers) > 1:
             rows.append(numbers[:-1])

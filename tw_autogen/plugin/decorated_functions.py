@@ -114,8 +114,8 @@ def _options(decorator: ast.expr, path: Path) -> dict[str, Any]:
     options = {}
     for keyword in decorator.keywords:
         if keyword.arg not in _OPTIONS:
-            words = f"unknown option {keyword.arg!r}{nearest(str(keyword.arg), _OPTIONS)}"
-            raise PluginLoadError(f"@plugin: {words}", path=path, line=decorator.lineno)
+            message = f"unknown option {keyword.arg!r}{nearest(str(keyword.arg), _OPTIONS)}"
+            raise PluginLoadError(f"@plugin: {message}", path=path, line=decorator.lineno)
         try:
             value = ast.literal_eval(keyword.value)
         except (TypeError, ValueError):

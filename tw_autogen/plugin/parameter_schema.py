@@ -101,12 +101,12 @@ def _model(spec: PluginSpec) -> type[pydantic.BaseModel]:
     return pydantic.create_model(f"{spec.name}_arguments", __config__=pydantic.ConfigDict(extra="forbid"), **fields)
 
 
-def _type(words: str) -> tuple[Any, bool]:
+def _type(annotation: str) -> tuple[Any, bool]:
     """Return the type that words spell, and whether all of them were understood."""
     try:
-        kind = _resolved(expression_of(" ".join(words.split())))
+        kind = _resolved(expression_of(" ".join(annotation.split())))
     except (*NO_EXPRESSION, LookupError, TypeError):
-        return Any, words.strip().lower() in ("any", "")
+        return Any, annotation.strip().lower() in ("any", "")
     return kind, True
 
 

@@ -237,8 +237,8 @@ def _read_keys(plain: Any, known: Mapping[str, type], *needed: str, path: Path, 
     for key, value in given.items():
         kinds = (int, float) if known[key] is float else known[key]
         if not isinstance(value, kinds) or (isinstance(value, bool) and known[key] in (int, float)):
-            words = f"expected {_WORDS[known[key]]}, found {value!r} ({type(value).__name__})"
-            raise PluginSpecError(f"{where}{key}: {words}", path=path)
+            message = f"expected {_WORDS[known[key]]}, found {value!r} ({type(value).__name__})"
+            raise PluginSpecError(f"{where}{key}: {message}", path=path)
     return given
 
 

@@ -108,13 +108,13 @@ class ChatHistory:
         self.max_tokens = limit
         return prompt_tokens
 
-    def end_examples(self, words: str) -> None:
+    def end_examples(self, text: str) -> None:
         """Make all messages so far, the examples, part of the static beginning, which is never shortened.
 
         Args:
-            words: What ends the examples; what is appended next follows them.
+            text: What ends the examples; what is appended next follows them.
         """
-        self.append_user(words)
+        self.append_user(text)
         self._static = len(self.messages) - 1
         self._fixed = self._front = self.messages[-1]["content"]
         self._begun = {}
@@ -151,12 +151,12 @@ class ChatHistory:
             old[0] = {**old[0], "content": _after(old[0]["content"], self._fixed)}
         return old
 
-    def replace_oldest(self, count: int, words: str) -> None:
+    def replace_oldest(self, count: int, summary: str) -> None:
         """Replace the oldest messages after the static part by a text.
 
         Args:
             count: How many messages.
-            words: The text, such as a summary.
+            summary: The text that stands in their place.
         """
         start, end = self._static, self._static + count
         for part in (
@@ -168,25 +168,25 @@ class ChatHistory:
             self.results.drop(part.get("text", ""))
         follows = self.messages[end] if end < len(self.messages) else None
         answered = follows is not None and follows["role"] != "user"
-        said = "" if follows is None or answered else follows["content"]
-        self._front = _joined(self._fixed, words)
-        self.messages[start : end + bool(said)] = [{"role": "user", "content": _joined(self._front, said)}]
+        next_text = "" if follows is None or answered else follows["content"]
+        self._front = _joined(self._fixed, summary)
+        self.messages[start : end + bool(next_text)] = [{"role": "user", "content": _joined(self._front, next_text)}]
         gone = count - 1 if answered else count  # what the user says next is added to the summary
         self._begun = {key: max(start, index - gone) for key, index in self._begun.items()}
 
-    def append_user(self, words: str, images: tuple[str, ...] = ()) -> None:
+    def append_user(self, text: str, images: tuple[str, ...] = ()) -> None:
         """Append a text of the user, to the last message if that has no answer yet.
 
         Args:
-            words: Text; a blank line separates it from a text before it.
+            text: Text; a blank line separates it from a text before it.
             images: URLs (`data:` or `https:`) that become image parts after the text.
         """
         seen = [{"type": "image_url", "image_url": {"url": url}} for url in images]
         last = self.messages[-1]
         if last["role"] == "user":
-            last["content"] = _joined(last["content"], words, seen)
+            last["content"] = _joined(last["content"], text, seen)
         else:
-            self.messages.append({"role": "user", "content": _joined(words, seen)})
+            self.messages.append({"role": "user", "content": _joined(text, seen)})
 
     def pruned(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return messages with a part only of each result that a later one has superseded.
@@ -282,9 +282,9 @@ class ChatHistory:
             rounds: What the role sees; the user's own words are left alone.
         """
         own = next((round_.user_query for round_ in rounds if any(post.id == each.id for each in round_.posts)), "")
-        words, notes = (own, post.message[len(own) :]) if post.message.startswith(own) else (post.message, "")
+        text, notes = (own, post.message[len(own) :]) if post.message.startswith(own) else (post.message, "")
         before, self._notes = self._notes, notes
-        return words + without_known_paragraphs(notes, before)
+        return text + without_known_paragraphs(notes, before)
 
     def repeat_notes(self) -> None:
         """Append the session's notes that a summary has taken out, so far as they still hold."""
@@ -300,9 +300,9 @@ class ChatHistory:
         told = [part.get("text", "") for message in self.messages[1:] for part in _parts(message["content"])]
         return [part for part in parts if not any(part in text for text in told)]
 
-    def append_assistant(self, words: str) -> None:
+    def append_assistant(self, text: str) -> None:
         """Append an answer that came without a call: of a stored round, or forwarded."""
-        self.messages.append({"role": "assistant", "content": words})
+        self.messages.append({"role": "assistant", "content": text})
 
     def unread(self, memory: Memory) -> Iterator[Post | Round]:
         """Yield what is not in this history yet, oldest first; a round begins with its first post.
@@ -333,8 +333,8 @@ class ChatHistory:
         self._seen.add(post.id)
 
 
-def _is_refusal(said: str) -> bool:
-    return _REFUSED.search(said) is not None and is_refused_prompt(said)
+def _is_refusal(error: str) -> bool:
+    return _REFUSED.search(error) is not None and is_refused_prompt(error)
 
 
 def _halved(text: str) -> str:

@@ -87,8 +87,8 @@ class DefinitionPrompt:
         for told in filter(None, (self._section if self.wanted else "", self._told)):
             history.replace(f"\n\n{told}", "")
         lost, self._told = self._section if self.wanted else "", ""
-        if words := f"{lost}{self.news()}".strip():
-            history.append_user(words)
+        if text := f"{lost}{self.news()}".strip():
+            history.append_user(text)
 
     def read(self, value: Any, problems: list[str], *, lenient: bool = False) -> tuple[dict[str, str], ...]:
         """Read the field of a reply.
@@ -154,9 +154,9 @@ class DefinitionPrompt:
 
     def _check_words(self, change: Mapping[str, str]) -> None:
         """Refuse a definition in words that are not the User's, such as an instruction found in a file."""
-        words = _WORD.findall(change.get("sentence", "").casefold())
-        known = sum(word in self.said for word in words)
-        if words and known < len(words) * _MIN_SHARE:
+        tokens = _WORD.findall(change.get("sentence", "").casefold())
+        known = sum(word in self.said for word in tokens)
+        if tokens and known < len(tokens) * _MIN_SHARE:
             raise ValueError(f"the `sentence` of {change.get('name')!r} is not in the User's words: quote them")
 
 

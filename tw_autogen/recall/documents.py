@@ -382,8 +382,8 @@ def _cut_within(max_bytes: int, file: str, text: str, passage_chars: int) -> tup
 
 
 def _line(passage: Passage) -> str:
-    said = {"file": passage.file, "lines": [passage.first, passage.last], "text": passage.text}
-    return json.dumps({**said, "heading": passage.heading} if passage.heading else said, ensure_ascii=False)
+    plain = {"file": passage.file, "lines": [passage.first, passage.last], "text": passage.text}
+    return json.dumps({**plain, "heading": passage.heading} if passage.heading else plain, ensure_ascii=False)
 
 
 def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
@@ -420,9 +420,9 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
         elif found := _FENCE.match(line):
             fence = found[1]
         elif found := _HEADING.match(line):
-            words = found[1].rstrip()
-            plain = words.rstrip("#")  # a closing sequence stands apart, unlike that of "C#"
-            yield number, plain.rstrip() if plain[-1:].isspace() else words
+            title = found[1].rstrip()
+            plain = title.rstrip("#")  # a closing sequence stands apart, unlike that of "C#"
+            yield number, plain.rstrip() if plain[-1:].isspace() else title
 
 
 def _paragraphs(lines: Sequence[str], headings: Container[int], max_chars: int) -> Iterator[list[tuple[int, str]]]:

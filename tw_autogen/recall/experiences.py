@@ -164,14 +164,14 @@ def collect_experience(rounds: Sequence[Round]) -> Experience:
 def _requests(rounds: Sequence[Round]) -> str:
     """Return the user's words in all rounds, each with the question that it answers, if the round before asked one."""
     most = max(_MIN_CHARS, _LONGEST_CHARS // len(rounds))  # a long one must not crowd out the others
-    said: list[str] = []
+    texts: list[str] = []
     question = ""
     for one in rounds:
-        words = shortened(one.user_query.strip(), most)
-        said.append(f"(asked: {shortened(question, _MIN_CHARS)})\nanswered: {words}" if question else words)
+        text = shortened(one.user_query.strip(), most)
+        texts.append(f"(asked: {shortened(question, _MIN_CHARS)})\nanswered: {text}" if question else text)
         last = one.posts[-1] if one.posts else None
         question = " ".join(last.message.split()) if last is not None and last.is_question else ""
-    return _short("\n".join(said))
+    return _short("\n".join(texts))
 
 
 def _went_wrong(status: Any) -> list[str]:
@@ -192,5 +192,5 @@ def _read(path: Path, name: str) -> Experience:
     wrong = plain.get("went_wrong") or []
     if not isinstance(wrong, list):
         raise ConversationFormatError("`went_wrong` must be a list of texts", path=path)
-    said = {key: str(plain.get(key) or "") for key in ("outcome", "request", "plan", "code")}
-    return Experience(str(plain.get("exp_id") or name), lesson.strip(), **said, went_wrong=tuple(map(str, wrong)))
+    fields = {key: str(plain.get(key) or "") for key in ("outcome", "request", "plan", "code")}
+    return Experience(str(plain.get("exp_id") or name), lesson.strip(), **fields, went_wrong=tuple(map(str, wrong)))

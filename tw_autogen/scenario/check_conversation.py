@@ -154,10 +154,10 @@ def nowhere(rounds: Rounds, matches: Regex) -> Problems:
         matches: The regular expression.
     """
     for seen in rounds:
-        said = [post.message for post in seen.round.posts[1:]]
-        said += [attachment.content for post in seen.round.posts[1:] for attachment in post.attachments]
+        messages = [post.message for post in seen.round.posts[1:]]
+        messages += [attachment.content for post in seen.round.posts[1:] for attachment in post.attachments]
         for event in seen.events:
             if isinstance(event, CellRan):
-                said += [event.stdout, event.stderr, event.error, event.result or ""]
-        if found := next((hit[0] for one in said if (hit := matches.search(one))), None):
+                messages += [event.stdout, event.stderr, event.error, event.result or ""]
+        if found := next((hit[0] for one in messages if (hit := matches.search(one))), None):
             yield f"{seen}: expected nothing that matches {matches.pattern!r}, found {short(found)}"

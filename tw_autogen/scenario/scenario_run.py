@@ -121,8 +121,8 @@ def run_scenario(
         lesson = None
         if scenario.learn and not problems:
             lesson, problems = _learn(session)
-    words = lesson.lesson if lesson else ""
-    evidence = Evidence.of(session.rounds, events, session.folder, numbers=numbers, lesson=words)
+    text = lesson.lesson if lesson else ""
+    evidence = Evidence.of(session.rounds, events, session.folder, numbers=numbers, lesson=text)
     for expectation in scenario.expect:
         try:
             problems += expectation.problems(evidence)

@@ -199,9 +199,9 @@ class ArtifactIndex:
             folder: The session's.
             rounds: The session's.
         """
-        said = {artifact.path: artifact for here in rounds for artifact in _artifacts(here)}
-        saved = {path: one for path, one in self._saved.items() if path in said or os.path.lexists(path)}
-        return tuple(one for path, one in {**saved, **said}.items() if path.is_relative_to(folder))
+        artifacts = {artifact.path: artifact for here in rounds for artifact in _artifacts(here)}
+        saved = {path: one for path, one in self._saved.items() if path in artifacts or os.path.lexists(path)}
+        return tuple(one for path, one in {**saved, **artifacts}.items() if path.is_relative_to(folder))
 
 
 def _artifacts(here: Round) -> tuple[Artifact, ...]:

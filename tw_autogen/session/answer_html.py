@@ -92,10 +92,10 @@ def sources_html(sources: Sequence[NumberSource]) -> str:
     if not sources:
         return ""
     head = f"Sources of {pluralize(len(sources), 'number')}"
-    for kind, words in ("not found", "not found in any output"), ("possible", "only possibly computed"):
+    for kind, title in ("not found", "not found in any output"), ("possible", "only possibly computed"):
         if numbers := [source.number for source in sources if source.kind == kind]:
             shown = ", ".join(numbers[:_MAX_MISSING]) + (", …" if len(numbers) > _MAX_MISSING else "")
-            head += f"; {words}: {shown}"
+            head += f"; {title}: {shown}"
     items = "".join(f"<li>{_escaped(str(source))}</li>" for source in sources[:_MAX_SOURCES])
     return folded_html(head, f"<ul>{items}</ul>")
 
@@ -178,8 +178,8 @@ def _picture(path: Path, mime: str, content: bytes) -> str:
 
 def _file(artifact: Artifact, problem: str) -> str:
     preview = problem or next(iter(artifact.preview.strip().splitlines()), "")
-    said = f": {_escaped(preview)}" if preview else ""
-    return f'<li><code title="{_escaped(str(artifact.path))}">{_escaped(artifact.path.name)}</code>{said}</li>'
+    preview_text = f": {_escaped(preview)}" if preview else ""
+    return f'<li><code title="{_escaped(str(artifact.path))}">{_escaped(artifact.path.name)}</code>{preview_text}</li>'
 
 
 def _escaped(text: str) -> str:

@@ -504,8 +504,8 @@ def _refused(path: str, approve: Approve | None, opened: Sequence[Session]) -> s
             landing.grant(always=decision.always)
         else:
             landing.refused = decision.reason or "no"
-    said = f" The User was asked, and said: {landing.refused}." if landing.refused else ""
-    return f"Code can't write there itself.{said} {landing.sentence}"
+    refusal = f" The User was asked, and said: {landing.refused}." if landing.refused else ""
+    return f"Code can't write there itself.{refusal} {landing.sentence}"
 
 
 def _refuse_roleless(read: Settings, configs: Sequence[RoleConfig]) -> None:

@@ -274,9 +274,9 @@ def _has(folder: Path, name: str) -> bool:
 def _longer_names(name: str, request: str) -> Iterator[str]:
     """Yield what may be names with blanks that end with a name in a request, the longest first."""
     for found in itertools.islice(re.finditer(re.escape(name), request), _MAX_NAMED):
-        words = request[max(0, found.start() - _NAME_CHARS) : found.start()].rpartition("\n")[2]
-        starts = [0, *(index + 1 for index, word in enumerate(words) if word == " ")]
-        yield from (f"{words[index:]}{name}".lstrip("@\"'`") for index in starts if words[index:].strip())
+        before = request[max(0, found.start() - _NAME_CHARS) : found.start()].rpartition("\n")[2]
+        starts = [0, *(index + 1 for index, word in enumerate(before) if word == " ")]
+        yield from (f"{before[index:]}{name}".lstrip("@\"'`") for index in starts if before[index:].strip())
 
 
 def _is_end_of_a_name(name: str, request: str, made: Collection[str], folder: Path | None) -> bool:

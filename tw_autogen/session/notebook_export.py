@@ -128,8 +128,8 @@ class _Notebook:
     def whole(self) -> nbformat.NotebookNode:
         self._end_running()
         code = "\n".join(cell.source for cell in self._cells if cell.cell_type == "code")
-        words = set(re.findall(r"\w+", code))
-        called = [name for name in self._plugins if name in words]
+        names = set(re.findall(r"\w+", code))
+        called = [name for name in self._plugins if name in names]
         if called:
             self._cells[0].source += f"\n\n{_NEEDS_PLUGINS}"
             self._add(
@@ -201,8 +201,8 @@ class _Notebook:
     @take.register(CellStarted)
     def _cell_started(self, event: CellStarted) -> None:
         if event.check:  # no code cell: "run all" would keep what it changes
-            words = f"**Check of the answer, undone after it ran:**\n\n{fenced(event.code, 'python')}"
-            self._add(nbformat.v4.new_markdown_cell(words, metadata={"tags": ["check"]}))
+            text = f"**Check of the answer, undone after it ran:**\n\n{fenced(event.code, 'python')}"
+            self._add(nbformat.v4.new_markdown_cell(text, metadata={"tags": ["check"]}))
             return
         self._running[event.cell] = nbformat.v4.new_code_cell(event.code, execution_count=max(event.cell, 0))
         self._written[event.cell] = []
@@ -271,8 +271,8 @@ class _Notebook:
         if not event.ok:
             lines = event.error.splitlines()
             last = max((index for index, line in enumerate(lines) if line.startswith("Traceback (")), default=0)
-            said = next((match for line in lines[last:] if (match := _EXCEPTION.match(line))), None)
-            name, value = (said[1], said[2] or "") if said else ("Stopped", event.error.strip())
+            error = next((match for line in lines[last:] if (match := _EXCEPTION.match(line))), None)
+            name, value = (error[1], error[2] or "") if error else ("Stopped", event.error.strip())
             outputs.append(nbformat.v4.new_output("error", ename=name, evalue=value, traceback=lines))
         return outputs
 
@@ -300,6 +300,6 @@ def loading_code(plugins: Iterable[str]) -> str:
         else f'# {name} = load_plugin("PATH/{name}.yaml", ".")'
         for name in plugins
     ]
-    words = "# The plugins that the code below calls, as functions of this notebook: they run here, in no sandbox."
+    head = "# The plugins that the code below calls, as functions of this notebook: they run here, in no sandbox."
     needs = '# They need this package: pip install "tw-autogen[data]"'
-    return "\n".join([words, needs, "from tw_autogen.testing import load_plugin", "", *lines])
+    return "\n".join([head, needs, "from tw_autogen.testing import load_plugin", "", *lines])

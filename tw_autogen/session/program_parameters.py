@@ -401,10 +401,10 @@ def _lists(function: ast.expr, called: str) -> bool:
     return bool(_FOLDERS.match(called))
 
 
-def _word_near(words: str, start: int, end: int) -> str:
+def _word_near(text: str, start: int, end: int) -> str:
     """Return the word before a number of a question, else the one after it; empty if neither says anything."""
-    before = _WORD.findall(words[max(0, start - _NEAR_CHARS) : start])[-1:]
-    after = _WORD.findall(words[end : end + _NEAR_CHARS])[:1]
+    before = _WORD.findall(text[max(0, start - _NEAR_CHARS) : start])[-1:]
+    after = _WORD.findall(text[end : end + _NEAR_CHARS])[:1]
     return next((one for one in (*before, *after) if one.lower() not in _FILLERS and one.isascii()), "")
 
 

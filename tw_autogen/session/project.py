@@ -199,8 +199,8 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
         if (brings_code or not step_out_of(folder, example)) and len(_names(folder / example)) > _MAX_LISTED:
             left_out.append(f"{folder / example}: more than {_MAX_LISTED} files, of which none is used as an example")
     if not brings_code and (more := len(example_files(folder, inside=True)) - len(own_examples(folder))):
-        words = f"at most {MAX_EXAMPLES}, of {MAX_EXAMPLE_BYTES // 1000} kB together, count until it is trusted"
-        left_out.append(f"{folder}: {more} examples: {words}")
+        limit = f"at most {MAX_EXAMPLES}, of {MAX_EXAMPLE_BYTES // 1000} kB together, count until it is trusted"
+        left_out.append(f"{folder}: {more} examples: {limit}")
     roles = role_folders(folder, settings.read("session", SessionSettings).role_folder) if brings_code else {}
     for name, of_role in list(roles.items()) if by_name else ():
         if leads := _leads_out(folder, of_role):
@@ -250,9 +250,9 @@ def _hashed_roles(roles: Mapping[str, Path], settings: Settings) -> tuple[dict[s
     """
     files = settings.files
     strange = [path for path in roles.values() if files is not None and not files.covers(path / "role.yaml")]
-    words = "it was not there when the project was trusted, so it is not loaded; look at it, and trust it again"
+    problem = "it was not there when the project was trusted, so it is not loaded; look at it, and trust it again"
     kept = {name: path for name, path in roles.items() if path not in strange}
-    return kept, tuple(f"{path}: {words}" for path in strange)
+    return kept, tuple(f"{path}: {problem}" for path in strange)
 
 
 def role_folders(folder: Path, place: str = "") -> dict[str, Path]:

@@ -164,8 +164,8 @@ class ReferencedFiles:
         try:
             starts_here = start.is_dir() and lies_in(start, folder)
         except OSError as error:
-            words = f"cwd: {error.strerror}; name a folder that is there, or leave it out"
-            raise ConfigError(f"{server.origin}: MCP server {server.name!r}: {words}") from error
+            message = f"cwd: {error.strerror}; name a folder that is there, or leave it out"
+            raise ConfigError(f"{server.origin}: MCP server {server.name!r}: {message}") from error
         if not _runs_installed(server) and starts_here:
             self.add_code([folder, start], suffixes=PROGRAM_SUFFIXES, caches=caches, enter=enter)
 

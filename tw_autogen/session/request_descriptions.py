@@ -275,8 +275,10 @@ class RequestDescriptions:
         if kernel is not None:
             try:
                 found = kernel.describe_files(files, seconds=each, all_seconds=together)
-                said = zip(list_of(found, "files"), files, strict=True)
-                return [read_description(file, name) for file, (_, name) in said], lines_of(found, "joins", JOINS_CHARS)
+                descriptions = zip(list_of(found, "files"), files, strict=True)
+                return [read_description(file, name) for file, (_, name) in descriptions], lines_of(
+                    found, "joins", JOINS_CHARS
+                )
             except ValueError:
                 why = "not looked through: the kernel's answer can't be read"
             except TwAutogenError as error:
@@ -430,9 +432,9 @@ def _columns_and_call(described: Mapping[str, Any], count: int) -> str:
         What follows the headline; empty if the file has no table.
     """
     name = described["name"]
-    said = [kernel_face.Describer.line_begun(line, _BRIEF_COLUMN_CHARS) for _, line in _column_lines(described)]
+    lines = [kernel_face.Describer.line_begun(line, _BRIEF_COLUMN_CHARS) for _, line in _column_lines(described)]
     names = [repr(column) for column in described["columns"]]
-    columns = next((text for text in map("; ".join, (said, names)) if text and len(text) <= _BRIEF_CHARS), "")
+    columns = next((text for text in map("; ".join, (lines, names)) if text and len(text) <= _BRIEF_CHARS), "")
     columns = columns or shortened(", ".join(names), _BRIEF_CHARS)
     if tables := [shortened(line, _BRIEF_TABLE_CHARS) for line in described["lines"] if _TABLE.match(line)]:
         return mask_named(shortened(f": {'; '.join(tables)}; columns {columns}", 2 * _BRIEF_CHARS))

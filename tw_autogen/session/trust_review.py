@@ -249,8 +249,8 @@ class Review:
         places += [(".tw", os.path.join(".tw", "sessions")), *self._unshown_places()]
         for key, value in places if self.settings.trust is not Trust.full else ():
             if out := self._place_outside(value):
-                words = f"{visible_line(str(value))} -> {visible_line(out)}, outside of the folder"
-                found.append(Want(visible_line(key), words, visible_line(out)))
+                target = f"{visible_line(str(value))} -> {visible_line(out)}, outside of the folder"
+                found.append(Want(visible_line(key), target, visible_line(out)))
         return tuple(found)
 
     def _place_outside(self, value: object) -> str:
@@ -339,11 +339,11 @@ class Review:
                 yield Want("plugins", f"{name}: Python in {place}, {_HERE}", brief, starts=True)
         if read.left_out:
             unread = [_relative(path, self.folder) for path in read.left_out]
-            words = f"{_listed(unread, max_chars=_MAX_WANT_CHARS // 2)}: too large to be read before you trust it"
-            yield Want("plugins", f"{words}; plugins in it may run outside the sandbox", words, starts=True)
+            text = f"{_listed(unread, max_chars=_MAX_WANT_CHARS // 2)}: too large to be read before you trust it"
+            yield Want("plugins", f"{text}; plugins in it may run outside the sandbox", text, starts=True)
         if read.problem:
-            words = f"{_relative(self._plugin_folder, self.folder)}: {visible_line(read.problem)}"
-            yield Want("plugins", f"{words}; none of them is used", words, starts=True)
+            text = f"{_relative(self._plugin_folder, self.folder)}: {visible_line(read.problem)}"
+            yield Want("plugins", f"{text}; none of them is used", text, starts=True)
 
     def _links_wanted(self) -> Iterator[Want]:
         """Yield the links out of the folder in whose place plugins, roles or examples would be, as they are written."""
@@ -377,9 +377,9 @@ class Review:
 
     def _placed(self, section: str, name: str) -> str:
         """Return a folder that a setting names, also one that is left out."""
-        said = [entry.setting.value for entry in self.settings.left_out if entry.key == f"{section}.{name}"]
-        if said and f"{section}.{name}" not in self.settings.overridden:
-            return str(said[-1])
+        values = [entry.setting.value for entry in self.settings.left_out if entry.key == f"{section}.{name}"]
+        if values and f"{section}.{name}" not in self.settings.overridden:
+            return str(values[-1])
         return str(
             getattr(self.settings.read(section, {"session": SessionSettings, "plugin": PluginSettings}[section]), name)
         )

@@ -94,8 +94,8 @@ def wants_of(one: FolderSetting, folder: Path, *, looks_outside: bool = True) ->
         means = next((words for end, words in _OF_ROLES.items() if of_role and one.key.endswith(end)), "")
         by_path = one.key == "session.roles" and any(os.sep in text for text in texts_of(value))
         means = means or _MEANS.get(one.key, "those named by a path are Python, outside the sandbox" * by_path)
-        said = repr(value) if isinstance(value, str) and _AS_NOTED.search(value) else value
-        shown = visible_line(f"{said}{f'{_found_of(one)}{_links_of(one)}' if looks_outside else ''}")
+        shown_value = repr(value) if isinstance(value, str) and _AS_NOTED.search(value) else value
+        shown = visible_line(f"{shown_value}{f'{_found_of(one)}{_links_of(one)}' if looks_outside else ''}")
         yield Want(
             visible_line(one.key),
             f"{shown}: {means}" if means else shown,

@@ -136,8 +136,8 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(200, _whole(completion, number=len(owner.requests)))
 
-    def _refuse(self, status: int, words: str) -> None:
-        self._send(status, {"error": {"message": words, "type": "replay", "code": None}})
+    def _refuse(self, status: int, message: str) -> None:
+        self._send(status, {"error": {"message": message, "type": "replay", "code": None}})
 
     def _send(self, status: int, body: Mapping[str, Any]) -> None:
         content = json.dumps(body, ensure_ascii=False).encode()

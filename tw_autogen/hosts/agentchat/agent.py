@@ -266,12 +266,12 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             while (event := await news.get()) is not None:
                 inner.append(event)
                 yield event
-            said = await work
+            reply = await work
         except BaseException:
             self._conversation.stop(stopped)
             work.cancel()
             raise
-        yield Response(chat_message=self._message(said, asked), inner_messages=inner)
+        yield Response(chat_message=self._message(reply, asked), inner_messages=inner)
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         """Forget what was said, and end the kernel.
@@ -327,14 +327,14 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         future.add_done_callback(lambda _: news.put_nowait(None))
         return future
 
-    def _message(self, said: Reply, asked: Sequence[BaseChatMessage]) -> TextMessage | HandoffMessage:
-        usage = RequestUsage(prompt_tokens=said.usage.prompt_tokens, completion_tokens=said.usage.completion_tokens)
-        posts = " ".join(post.id for post in said.round.posts)
+    def _message(self, reply: Reply, asked: Sequence[BaseChatMessage]) -> TextMessage | HandoffMessage:
+        usage = RequestUsage(prompt_tokens=reply.usage.prompt_tokens, completion_tokens=reply.usage.completion_tokens)
+        posts = " ".join(post.id for post in reply.round.posts)
         made = {
-            "content": said.text,
+            "content": reply.text,
             "source": self.name,
             "models_usage": usage,
-            "metadata": {"round": said.round.id, "posts": posts, "stop": said.stop},
+            "metadata": {"round": reply.round.id, "posts": posts, "stop": reply.stop},
         }
         handed = next((message.source for message in reversed(asked) if isinstance(message, HandoffMessage)), None)
         target = self._wanted.hand_on or handed

@@ -50,10 +50,10 @@ class Translator:
             self._tries = 0
             post = event.post
             plan = post.content(AttachmentType.plan)
-            words = f"{plan}\n\n{post.message}" if plan else post.message
+            text = f"{plan}\n\n{post.message}" if plan else post.message
             return [
                 ThoughtEvent(
-                    source=self._source, content=escape_controls(f"{post.send_from} to {post.send_to}: {words}")
+                    source=self._source, content=escape_controls(f"{post.send_from} to {post.send_to}: {text}")
                 )
             ]
         return []

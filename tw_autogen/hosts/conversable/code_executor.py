@@ -126,19 +126,19 @@ class KernelCodeExecutor(Closing):
             The host's result: `exit_code` 0 or 1, `output` with all that was printed, the last value, errors and files,
             and the files' paths as `output_files`.
         """
-        said: list[str] = []
+        outputs: list[str] = []
         made: list[Artifact] = []
         ok = True
         here = Round("code blocks")
         turn = Turn(here, self.work_dir, emit=self._emit, variables=self._variables, held_by=self._held_by)
         for block in code_blocks:
             ok, output, files = self._run(block, turn)
-            said.append(output)
+            outputs.append(output)
             made += files
             if not ok:
                 break
         lines = Artifact.list_markdown(made)
-        output = without_end(inert_output("\n".join(part for part in [*said, lines] if part)))
+        output = without_end(inert_output("\n".join(part for part in [*outputs, lines] if part)))
         return _coding.base.IPythonCodeResult(
             exit_code=int(not ok), output=output, output_files=[str(one.path) for one in made]
         )

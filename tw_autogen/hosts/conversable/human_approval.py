@@ -36,13 +36,13 @@ def approval_by(agents: Iterable[Any]) -> Approve | None:
 
     def approve(proposal: Proposal) -> Decision:
         if proposal.kind == "packages":
-            words = f"{proposal.question[0].lower()}{proposal.question[1:]} (y/N) "
+            question = f"{proposal.question[0].lower()}{proposal.question[1:]} (y/N) "
         else:
             findings = "".join(f"! {visible(finding)}\n" for finding in proposal.findings)
             fence = _fence(proposal.shown)
             hint = _CHANGE_HINT if proposal.editable else _TOOL_HINT
-            words = f"\n{fence}\n{proposal.shown}\n{fence}\n{findings}{proposal.question} ({hint}) "
-        return read_decision(_human_input(asked, f"{asked.name}: {words}"), proposal)
+            question = f"\n{fence}\n{proposal.shown}\n{fence}\n{findings}{proposal.question} ({hint}) "
+        return read_decision(_human_input(asked, f"{asked.name}: {question}"), proposal)
 
     return approve
 

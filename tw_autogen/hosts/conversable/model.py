@@ -85,10 +85,10 @@ class HostModel(BaseChatModel):
         self._charge(client)  # also when nobody waits any more: it was spent
         found = next(iter(client.extract_text_or_completion_object(response)), None)
         text = self._guarded("_process_llm_output", found or "")  # no words are no message that a safeguard took away
-        words = text if isinstance(text, str) else str(_field(text, "content") or "")
+        content = text if isinstance(text, str) else str(_field(text, "content") or "")
         choice = next(iter(_field(response, "choices") or ()), None)
         end = str(_field(choice, "finish_reason") or "stop")
-        return Completion(words, _tool_calls(text), _usage(response), end, str(_field(response, "model") or ""))
+        return Completion(content, _tool_calls(text), _usage(response), end, str(_field(response, "model") or ""))
 
     def _guarded(self, hook: str, value: Any) -> Any:
         """Apply the agent's safeguards, where the host has them, to what goes out or comes in."""

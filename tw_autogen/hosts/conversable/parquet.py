@@ -125,23 +125,23 @@ def _frame(table: Any) -> Any:
     return table.replace_schema_metadata(None).to_pandas()
 
 
-def _is_ordinary(said: Any, rows: int) -> bool:
+def _is_ordinary(metadata: Any, rows: int) -> bool:
     """Return whether what a file says for pandas names no file, and no type or label of any size.
 
     Labels become such a type, and where they have several levels each is parsed as Python, as often as it is named.
     Labels of many rows on several levels are counted by pandas, whose hashes can be chosen to be one.
     """
-    levels = sum(isinstance(column, str) for column in said.get("index_columns", ()))
+    levels = sum(isinstance(column, str) for column in metadata.get("index_columns", ()))
     types = [
         key[name]
         for place in ("columns", "column_indexes")
-        for key in said.get(place, ())
+        for key in metadata.get(place, ())
         for name in ("numpy_type", "pandas_type")
     ]
     return (
         all(map(_TYPE.fullmatch, types))
         and (levels < 2 or rows <= _MAX_LABELS)
-        and not any(len(text) > _LONGEST_LABEL or _ZONE_FILE in text.lower() for text in texts_of(said))
+        and not any(len(text) > _LONGEST_LABEL or _ZONE_FILE in text.lower() for text in texts_of(metadata))
     )
 
 

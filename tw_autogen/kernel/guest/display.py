@@ -104,8 +104,8 @@ def _vega_chart(value: Any) -> str:
 
 
 def _titled(title: Any, kinds: list[str]) -> str:
-    words = title.get("text") if isinstance(title, Mapping) else title
-    return f"{f'{words}: ' if words else ''}{', '.join(dict.fromkeys(kinds))}"
+    text = title.get("text") if isinstance(title, Mapping) else title
+    return f"{f'{text}: ' if text else ''}{', '.join(dict.fromkeys(kinds))}"
 
 
 def _short(text: str) -> str:

@@ -76,8 +76,10 @@ def missing_column(error: BaseException) -> str:
         if table is None:
             return ""
         columns = list(map(str, table.columns))
-        said = str(error.args[0]) if error.args else ""
-        near = ", ".join(repr(column[:_NAME_CHARS]) for column in nearest(_QUOTED.findall(said) or [said], columns))
+        message = str(error.args[0]) if error.args else ""
+        near = ", ".join(
+            repr(column[:_NAME_CHARS]) for column in nearest(_QUOTED.findall(message) or [message], columns)
+        )
         more = f", … {len(columns) - _MAX_COLUMNS} more" if len(columns) > _MAX_COLUMNS else ""
         shown = ", ".join(repr(column[:_NAME_CHARS]) for column in columns[:_MAX_COLUMNS])
         return f"{name} has the columns {shown}{more}{f'; nearest: {near}' if near else ''}."

@@ -89,14 +89,16 @@ class CsvDialect:
             "encoding_errors": "'replace'" if self.broken else "",
             **{key: repr(value) for key, value in self.quoting.items()},
         }
-        said = "".join(f", {key}={value}" for key, value in source.items() if value) + self.options
-        return f"pd.read_csv({name!r}{said})" if said else ""
+        arguments = "".join(f", {key}={value}" for key, value in source.items() if value) + self.options
+        return f"pd.read_csv({name!r}{arguments})" if arguments else ""
 
     @property
     def options(self) -> str:
         """Return the arguments that `read_excel` takes as well, each behind a comma."""
         types = {**dict.fromkeys(self.long_integers, "'Int64'"), **dict.fromkeys(self.codes, "str")}
-        said = ", ".join(f"{name!r}: {type_}" if self.named else f"{name}: {type_}" for name, type_ in types.items())
+        types_text = ", ".join(
+            f"{name!r}: {type_}" if self.named else f"{name}: {type_}" for name, type_ in types.items()
+        )
         first, end = self.columns or (0, 0)
         words = {
             "decimal": repr(self.decimal) if self.decimal != "." else "",
@@ -105,7 +107,7 @@ class CsvDialect:
             "skiprows": self._skipped,
             "nrows": str(self.rows or ""),
             "usecols": f"range({first}, {end})" if first else f"range({end})" if end else "",
-            "dtype": f"{{{said}}}" if said else "",
+            "dtype": f"{{{types_text}}}" if types_text else "",
         }
         return "".join(f", {key}={value}" for key, value in words.items() if value)
 

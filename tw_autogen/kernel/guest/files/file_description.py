@@ -231,7 +231,7 @@ def _describe_json_lines(path: str, name: str, terms: Collection[str]) -> Descri
         raise ValueError(f"line {looked[0][0]} is no JSON")
     more = len(lines) > len(looked) or not start.whole
     count = len(lines) + start.more_lines if start.more_lines is not None else None
-    said = (f"about {count}" if more else str(len(values))) if count is not None else f"more than {len(lines)}"
+    count_text = (f"about {count}" if more else str(len(values))) if count is not None else f"more than {len(lines)}"
     sample = f", judged by the first {len(looked)}" if more else ""
     torn = []
     if broken:
@@ -241,9 +241,9 @@ def _describe_json_lines(path: str, name: str, terms: Collection[str]) -> Descri
     records = [value for value in values if isinstance(value, dict)]
     if len(records) < len(values):
         kinds = ", ".join(sorted({type(value).__name__ for value in values}))
-        return Description(f"JSON lines, {said}{sample}, of {kinds}", [*torn, f"| {cut_line(looked[0][1])}"])
+        return Description(f"JSON lines, {count_text}{sample}, of {kinds}", [*torn, f"| {cut_line(looked[0][1])}"])
     said_lines = [*torn, *record_lines(records), f"first: {cut_line(looked[0][1])}"]
-    headline = f"JSON lines: {said} objects{sample}"
+    headline = f"JSON lines: {count_text} objects{sample}"
     return Description(headline, said_lines, [(name, record_columns(records))], _whole(start))
 
 
@@ -335,12 +335,12 @@ def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Descriptio
         result = Description(f"SQLite with {pluralize(len(listed), 'table')}, views included")
         for table, kind in listed[:_MAX_TABLES]:
             try:
-                said, lines, columns = _describe_table(database, table)
+                headline, lines, columns = _describe_table(database, table)
             except sqlite3.Error as error:
                 result.lines.append(f"{kind} {table!r}: not read: {_one_line(error)}")
                 result.problem = result.problem or f"{kind} {table!r} can't be read: {_one_line(error)}"
                 continue
-            result.lines += [f"{kind} {table!r}: {said}", *(f"  {line}" for line in lines)]
+            result.lines += [f"{kind} {table!r}: {headline}", *(f"  {line}" for line in lines)]
             result.tables.append((f"{name}: {table}", columns))
         result.lines += _not_looked_at("table", [name for name, _ in listed[_MAX_TABLES:]])
         return result
@@ -462,9 +462,9 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
     ]
     for position, one in sorted(sorted(told, key=lambda pair: -len(pair[1].rows))[:3], key=lambda pair: pair[0]):
         table = page_table(one, name, position, encoding)
-        headline, said, columns = table.describe()
+        headline, lines, columns = table.describe()
         caption = f", caption {one.caption[:100]!r}" if one.caption else ""
-        result.lines += [f"table {position}{caption}: {headline}", *(f"  {line}" for line in said)]
+        result.lines += [f"table {position}{caption}: {headline}", *(f"  {line}" for line in lines)]
         result.tables.append((f"{name}: table {position}", columns))
     if len(content) <= _SMALL_CHARS:
         result.whole = _whole(read_start(path), [line.strip() for line in result.lines if "to be read with" in line])

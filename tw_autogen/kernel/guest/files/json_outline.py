@@ -113,10 +113,10 @@ def _object_lines(objects: Sequence[Mapping[str, Any]], depth: int) -> list[str]
 def _object_words(objects: Sequence[Mapping[str, Any]]) -> str:
     lengths = [len(item) for item in objects]
     empty = lengths.count(0)
-    words = f"object of {_span(lengths)} keys" + (f", {empty} empty" if empty else "")
+    summary = f"object of {_span(lengths)} keys" + (f", {empty} empty" if empty else "")
     if any(_is_dictionary(item) for item in objects):
-        words += f", such as {show(next(iter(objects[0])))}" if objects[0] else ""
-    return words
+        summary += f", such as {show(next(iter(objects[0])))}" if objects[0] else ""
+    return summary
 
 
 def _list_words(lists: Sequence[Sequence[Any]]) -> str:
@@ -125,16 +125,16 @@ def _list_words(lists: Sequence[Sequence[Any]]) -> str:
     kinds = Counter(_types(items))
     lengths = [len(inner) for inner in lists]
     empty = lengths.count(0)
-    words = f"list of {' or '.join(kinds) or 'nothing'}, {_span(lengths)} items{_sampled(everything)}"
+    summary = f"list of {' or '.join(kinds) or 'nothing'}, {_span(lengths)} items{_sampled(everything)}"
     if empty and len(lists) > 1:
-        words += f", {empty} empty ([], not null)"
+        summary += f", {empty} empty ([], not null)"
     if len(kinds) == 1:
         kind = next(iter(kinds))
         if kind not in ("list", "object", "null"):
-            words += "".join(f", {word}" for word in _scalar_words(kind, items))
+            summary += "".join(f", {word}" for word in _scalar_words(kind, items))
         elif kind == "list":
-            words += f", each {_list_words(items)}"
-    return words
+            summary += f", each {_list_words(items)}"
+    return summary
 
 
 def _sampled(values: Sized) -> str:
@@ -153,11 +153,11 @@ def _scalar_words(kind: str, values: Sequence[Any]) -> list[str]:
         return [*_scalar_words(kind, there), f"{len(values) - len(there)} NaN"]
     counts = Counter(map(str, values))
     if kind in ("int", "float") and len(counts) > 1:
-        words = [f"{short_number(str(min(values)))} … {short_number(str(max(values)))}"]
+        parts = [f"{short_number(str(min(values)))} … {short_number(str(max(values)))}"]
         few = len(counts) <= 6 and kind == "int"
         all_different = len(counts) == len(values)
         rest = f"values {', '.join(sorted(counts, key=float))}" if few else f"{len(counts)} distinct"
-        return [*words, "all different" if all_different and not few else rest]
+        return [*parts, "all different" if all_different and not few else rest]
     if kind in ("int", "float"):
         return [f"always {values[0]}" if len(values) > 1 else str(values[0])]
     if len(values) == 1:

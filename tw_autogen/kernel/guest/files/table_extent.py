@@ -395,10 +395,10 @@ def _without_words(rows: Sequence[Sequence[str]], width: int) -> int:
     columns = [
         [cell.strip() for cell in cells if cell.strip()] for cells in itertools.zip_longest(*rows[1:end], fillvalue="")
     ]
-    words = [
+    values = [
         index for row in rows[end:] for index, cell in enumerate(row) if cell.strip() and _are_numbers(columns[index])
     ]
-    return end if keyed and words and len(rows) > end + 1 else len(rows)
+    return end if keyed and values and len(rows) > end + 1 else len(rows)
 
 
 def _is_keyless(row: Sequence[str], width: int) -> bool:

@@ -149,8 +149,8 @@ def _guessed_encoding(text: bytes) -> str:
     best = from_bytes(text[: text.rfind(b"\n") + 1] or text, cp_isolation=[*GUESSED, "cp1252"]).best()
     if best is None or "cp1252" in best.could_be_from_charset:
         return ""
-    words = [len(match) for match in _BEYOND_ASCII.findall(str(best))]
-    if 2 * sum(word for word in words if word > 1) <= sum(words) or sum(words) < _MIN_GUESSED:
+    lengths = [len(match) for match in _BEYOND_ASCII.findall(str(best))]
+    if 2 * sum(word for word in lengths if word > 1) <= sum(lengths) or sum(lengths) < _MIN_GUESSED:
         return ""
     return next(one for one in GUESSED if one in best.could_be_from_charset)
 

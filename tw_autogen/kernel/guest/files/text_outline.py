@@ -56,12 +56,12 @@ def text_lines(text: str, *, terms: Collection[str] = (), cut: bool = False) -> 
         return count, lines
     head = f"{count}, {len(text)} characters" if not cut else f"text, the first {len(text)} characters of it"
     found = headings(lines)
-    said = []
+    notes = []
     if quoted := _telling_paragraphs(lines, terms, {index for index, _, _, _ in found}):
-        said.append("what it says of columns, of empty values and of formulas:")
-        said += [f"line {index + 1}: {paragraph}" for index, paragraph in quoted]
-    said += _outline(found) if found else ["it begins:", *_first_lines(lines)]
-    return head, said
+        notes.append("what it says of columns, of empty values and of formulas:")
+        notes += [f"line {index + 1}: {paragraph}" for index, paragraph in quoted]
+    notes += _outline(found) if found else ["it begins:", *_first_lines(lines)]
+    return head, notes
 
 
 def _outline(found: Sequence[tuple[int, int, str, int]]) -> list[str]:
@@ -73,10 +73,12 @@ def _outline(found: Sequence[tuple[int, int, str, int]]) -> list[str]:
             merged.append([index, level, title, size])
         else:
             merged[-1][3] += size
-    said = ["sections, with characters:"]
+    outline = ["sections, with characters:"]
     shown = merged[:_MAX_HEADINGS]
-    said += [f"{'  ' * (level - 1)}line {line_index + 1}: {title} ({size})" for line_index, level, title, size in shown]
-    return said if len(merged) <= _MAX_HEADINGS else [*said, f"… {len(merged) - _MAX_HEADINGS} more sections"]
+    outline += [
+        f"{'  ' * (level - 1)}line {line_index + 1}: {title} ({size})" for line_index, level, title, size in shown
+    ]
+    return outline if len(merged) <= _MAX_HEADINGS else [*outline, f"… {len(merged) - _MAX_HEADINGS} more sections"]
 
 
 def headings(lines: Sequence[str]) -> list[tuple[int, int, str, int]]:
@@ -133,24 +135,26 @@ def _telling_paragraphs(lines: Sequence[str], terms: Collection[str], titles: se
             list is about, or beside something else.
         titles: Numbers of lines that are headings.
     """
-    words = {term.lower() for term in terms if len(term) >= _FEW_TERM_CHARS}
+    plain_terms = {term.lower() for term in terms if len(term) >= _FEW_TERM_CHARS}
     plain = {term.lower() for term in terms if term.isalpha() and (term.islower() or term.istitle())}
-    pattern = re.compile(r"(?<!\w)(" + "|".join(map(re.escape, sorted(words, key=len, reverse=True))) + r")(?!\w)")
+    pattern = re.compile(
+        r"(?<!\w)(" + "|".join(map(re.escape, sorted(plain_terms, key=len, reverse=True))) + r")(?!\w)"
+    )
     scored = []
     for index, paragraph in _paragraphs(lines):
         if index in titles:
             continue
         paragraph = paragraph[:_LONGEST_PARAGRAPH]
-        mentioned = set(pattern.findall(paragraph.lower())) if words else set()
+        mentioned = set(pattern.findall(paragraph.lower())) if plain_terms else set()
         named = {one.lower() for one in _CODE.findall(paragraph)}
         if match := _NAMED.match(paragraph):
             named.add(match[1].lower())
-        telling = (mentioned - plain) | (named & words)
+        telling = (mentioned - plain) | (named & plain_terms)
         of_data = bool(mentioned or _OF_DATA.search(paragraph))
         formula = _FORMULA.search(paragraph) or (of_data and _FORMULA_WORDS.search(paragraph))
         rules = 2 * bool(of_data and _EMPTY.search(paragraph)) + 2 * bool(formula)
         score = rules + min(3, len(telling)) + bool(rules and mentioned)
-        if words and not mentioned:
+        if plain_terms and not mentioned:
             score -= 1
         if score > 1 or telling:
             scored.append((score, index, paragraph))

@@ -348,8 +348,8 @@ def _below_notes(below: Sequence[Sequence[str]], values: Sequence[str]) -> list[
     if not below:
         return []
     may = not any(any(map(str.strip, row[1:])) or is_note(row[0].strip(), values) for row in below)
-    said = f"{pluralize(len(below), 'line')} below its rows, {'which may be ' * may}no rows of it:"
-    return [said, *(f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES]))]
+    headline = f"{pluralize(len(below), 'line')} below its rows, {'which may be ' * may}no rows of it:"
+    return [headline, *(f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES]))]
 
 
 def _doubtful_separators(names: Sequence[str], separators: NumberSeparators) -> list[str]:
@@ -403,8 +403,8 @@ def drop_blank_rows(rows: Sequence[list[str]]) -> tuple[list[list[str]], list[st
     """Return the rows that have a value, and a note on the others."""
     filled = [row for row in rows if any(cell.strip() for cell in row)]
     count = len(rows) - len(filled)
-    words = f"{pluralize(count, 'empty row')}, separators only, not counted; pandas reads nan there"
-    return filled, [words] if count else []
+    note = f"{pluralize(count, 'empty row')}, separators only, not counted; pandas reads nan there"
+    return filled, [note] if count else []
 
 
 def _total(start: TextStart, seen: int, share: float) -> str:

@@ -166,12 +166,12 @@ def _words(
     exact, near, off = found["sum"][:1], found["nearly"][:1], found["no sum"][:1]
     sure = labels and all(_bare(label) in _LABELS for label in labels) and not near and not off
     rest = "other rows" if len(marked) > 1 else "the others"
-    said = [f"{total!r} is the sum of {rest}" for total in exact]
-    said += [f"{total!r} nearly" if exact else f"{total!r} is nearly the sum of {rest}" for total in near]
-    sums = ", ".join([*said, *(f"{total!r} is not" for total in off)])
+    parts = [f"{total!r} is the sum of {rest}" for total in exact]
+    parts += [f"{total!r} nearly" if exact else f"{total!r} is nearly the sum of {rest}" for total in near]
+    sums = ", ".join([*parts, *(f"{total!r} is not" for total in off)])
     if len(marked) > 1:
         shown = ", ".join(map(show, labels[:_MAX_LABELS])) + (", …" if len(labels) > _MAX_LABELS else "")
         return f"{len(marked)} rows with {shown} in {where} {'are' if sure else 'may be'} totals: {sums}"
     place = {0: "first row", len(rows) - 1: "last row"}.get(marked[0], f"row {marked[0]}")
-    words = f"is a total, {exact[0]!r} the sum of the others" if sure else f"may be a total ({sums})"
-    return f"the {place} {words}: {as_lines([rows[marked[0]]])[0][:200]}"
+    verdict = f"is a total, {exact[0]!r} the sum of the others" if sure else f"may be a total ({sums})"
+    return f"the {place} {verdict}: {as_lines([rows[marked[0]]])[0][:200]}"

@@ -122,9 +122,9 @@ class Sheet:
             index - left for top, index, bottom, last in self.merged if index == last and first <= top < bottom < end
         )
         counts = Counter(index for index in spans if 0 <= index < len(table.names))
-        said = ", ".join(f"{table.names[index]!r} ({count})" for index, count in sorted(counts.items()))
+        counted = ", ".join(f"{table.names[index]!r} ({count})" for index, count in sorted(counts.items()))
         why = "pandas reads the value in the first row of each and nan below it; ffill() fills down"
-        return [f"merged cells in {said}: {why}"] if said else []
+        return [f"merged cells in {counted}: {why}"] if counted else []
 
     def _unit_notes(self, table: TextTable, left: int) -> list[str]:
         """Return a note on currencies and percent signs that the formats of a table's numbers show."""
@@ -134,15 +134,17 @@ class Sheet:
                 counts.setdefault(column - left, Counter())[unit] += 1
         columns: dict[str, list[str]] = {}
         for column, units in sorted(counts.items()):
-            words = ", ".join(f"{unit or 'none'} ({count})" for unit, count in units.most_common())
+            counted = ", ".join(f"{unit or 'none'} ({count})" for unit, count in units.most_common())
             if set(units) != {""}:
-                columns.setdefault(words if len(units) > 1 else next(iter(units)), []).append(repr(table.names[column]))
-        said = []
-        for words, names in columns.items():
+                columns.setdefault(counted if len(units) > 1 else next(iter(units)), []).append(
+                    repr(table.names[column])
+                )
+        notes = []
+        for counted, names in columns.items():
             more = ", …" if len(names) > _MAX_UNITS else ""
-            said.append(f"{words} in {', '.join(names[:_MAX_UNITS])}{more}{', so 0.1 is 10 %' * ('%' in words)}")
+            notes.append(f"{counted} in {', '.join(names[:_MAX_UNITS])}{more}{', so 0.1 is 10 %' * ('%' in counted)}")
         part = f" of the first {_UNIT_ROWS} rows" if len(self.rows) > _UNIT_ROWS else ""
-        return [f"cell formats{part} show what the values don't: {'; '.join(said)}"] if said else []
+        return [f"cell formats{part} show what the values don't: {'; '.join(notes)}"] if notes else []
 
 
 def read_sheets(path: str, kind: str, *, max_sheets: int, max_rows: int) -> tuple[list[str], list[Sheet]]:
@@ -346,8 +348,8 @@ def _is_text(value: Any) -> bool:
 def _error_cells(rows: Sequence[Sequence[Any]]) -> list[str]:
     """Return a note on the cells whose formula has failed."""
     failed = Counter(value for row in rows for value in row if isinstance(value, str) and value in _FAILED_CELLS)
-    said = ", ".join(f"{error} {count}" for error, count in failed.items())
-    return [f"cells with an error, which pandas reads as nan: {said}"] if failed else []
+    counted = ", ".join(f"{error} {count}" for error, count in failed.items())
+    return [f"cells with an error, which pandas reads as nan: {counted}"] if failed else []
 
 
 def _cell(value: Any) -> str:
