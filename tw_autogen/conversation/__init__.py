@@ -53,4 +53,5 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "tw_autogen.recall": ("read_conversation",),
             "tw_autogen.recall.conversation_files": ("Conversation",),
         },
+        renamed={"mentioned": "names_in_text"},
     )
