@@ -157,10 +157,12 @@ def number_sources(
         return printed.find(number, text, "printed") or given.find(number, text, "given") or _counted(number, items)
 
     numbers = [*_grouped(_without(_NO_QUANTITY, normalize_east_asian(_without(_EAST_ASIAN_LABELS, text))), look)]
-    found = {number.start: source for number in numbers if (source := look(number))}
-    _add_stated(text, numbers, found, given.shares())
-    _add_pairs(text, numbers, found, rounds)
-    return tuple(found.get(number.start) or NumberSource(number.text, number.start, "not found") for number in numbers)
+    sources = {number.start: source for number in numbers if (source := look(number))}
+    _add_stated(text, numbers, sources, given.shares())
+    _add_pairs(text, numbers, sources, rounds)
+    return tuple(
+        sources.get(number.start) or NumberSource(number.text, number.start, "not found") for number in numbers
+    )
 
 
 def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
@@ -185,51 +187,51 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
         return []
     index = _Index((("", text) for text in reversed(shown)), ParsedNumbersCache(), words=True)
     numbers = [*_grouped(told, index.exact)]
-    found = {
+    sources = {
         number.start: NumberSource(number.text, number.start, "given") for number in numbers if index.exact(number)
     }
-    _add_stated(answer, numbers, found, index.shares())
-    missing = (number for number in numbers if number.start not in found and not _counts_what_follows(number, answer))
+    _add_stated(answer, numbers, sources, index.shares())
+    missing = (number for number in numbers if number.start not in sources and not _counts_what_follows(number, answer))
     return [*dict.fromkeys(number.text for number in missing)][:_MAX_UNFOUNDED]
 
 
 def _add_stated(
-    text: str, numbers: Sequence[WrittenNumber], found: dict[int, NumberSource], shares: Sequence[WrittenNumber]
+    text: str, numbers: Sequence[WrittenNumber], sources: dict[int, NumberSource], shares: Sequence[WrittenNumber]
 ) -> None:
     """Add what an answer computes from found numbers in so many words, such as `412 + 388` or `39 of 312`.
 
     Args:
         text: The answer's.
         numbers: Its numbers, in order.
-        found: Sources by where a number begins; what is added may be computed with, too.
+        sources: Sources by where a number begins; what is added may be computed with, too.
         shares: Fractions and percentages that need not be stated; for numbers with decimals.
     """
     between = ((x, _STATED.fullmatch(text, x.end, y.start), y) for x, y in itertools.pairwise(numbers))
     steps = [(x, stated[1] or stated[2], y) for x, stated, y in between if stated][:_MAX_STATED]
-    results = _stated_results(steps, found)
-    for one in [number for number in numbers if number.start not in found][:_MAX_STATED]:
+    results = _stated_results(steps, sources)
+    for one in [number for number in numbers if number.start not in sources][:_MAX_STATED]:
         known = itertools.chain(results, shares if "." in one.text else ())
         near = next((result for result in known if _rounds_to(one, result.value)), None)
         if near is not None:
-            found[one.start] = NumberSource(one.text, one.start, "computed", near.text)
-            results = _stated_results(steps, found)
+            sources[one.start] = NumberSource(one.text, one.start, "computed", near.text)
+            results = _stated_results(steps, sources)
 
 
 def _stated_results(
-    steps: Iterable[tuple[WrittenNumber, str, WrittenNumber]], found: Container[int]
+    steps: Iterable[tuple[WrittenNumber, str, WrittenNumber]], sources: Container[int]
 ) -> list[WrittenNumber]:
     """Return the results of stated arithmetic.
 
     Args:
         steps: Neighbouring numbers with the operator between them; a sum or difference goes on with the next one.
-        found: Where the numbers begin that may be computed with.
+        sources: Where the numbers begin that may be computed with.
     """
     results: list[WrittenNumber] = []
     total: WrittenNumber | None = None
     for x, operator, y in steps:
-        first = total if total and total.start == x.start else x if x.start in found else None
+        first = total if total and total.start == x.start else x if x.start in sources else None
         total = None
-        if first and y.start in found:
+        if first and y.start in sources:
             new = _results(first, operator, y)
             results += new
             total = None if operator in (*_PRODUCTS, *_QUOTIENTS) else replace(new[0], start=y.start)
@@ -250,14 +252,14 @@ def _results(x: WrittenNumber, operator: str, y: WrittenNumber) -> list[WrittenN
 
 
 def _add_pairs(
-    text: str, numbers: Sequence[WrittenNumber], found: dict[int, NumberSource], rounds: Sequence[Round]
+    text: str, numbers: Sequence[WrittenNumber], sources: dict[int, NumberSource], rounds: Sequence[Round]
 ) -> None:
     """Add what may follow from two numbers that stand near, are in the request, or were told before.
 
     Args:
         text: The answer's.
         numbers: Its numbers, in order.
-        found: Sources by where a number begins.
+        sources: Sources by where a number begins.
         rounds: The session's until the answer.
     """
     asked, told = _requested(rounds[-1].user_query), _last_told(rounds[:-1])
@@ -267,7 +269,7 @@ def _add_pairs(
     missing: list[tuple[int, WrittenNumber]] = []
     for number in numbers:
         line = text.count("\n", 0, number.start)
-        if number.start in found:
+        if number.start in sources:
             operands.setdefault(line, []).append(number)
         else:
             missing.append((line, number))
@@ -276,10 +278,10 @@ def _add_pairs(
         near = [*operands.get(line, ())[:_MAX_OPERANDS], *operands.get(line - 1, ())[:_MAX_OPERANDS], *asked]
         source = _computed(one, itertools.chain(itertools.permutations(near, 2), told_and_asked))
         if source is not None:
-            found[one.start] = computed[one.value] = source
+            sources[one.start] = computed[one.value] = source
     for _, one in missing:  # what is said twice is computed once
-        if one.start not in found and one.value in computed:
-            found[one.start] = replace(computed[one.value], number=one.text, start=one.start)
+        if one.start not in sources and one.value in computed:
+            sources[one.start] = replace(computed[one.value], number=one.text, start=one.start)
 
 
 def _requested(query: str) -> list[WrittenNumber]:
@@ -431,11 +433,11 @@ def _grouped(text: str, look: Callable[[WrittenNumber], object]) -> Iterator[Wri
         look: Returns the source of a number, if it has one.
     """
     spaced = {}
-    for found in _SPACED.finditer(text):
-        for number in numbers_in(found[0].replace(" ", ",")):
-            whole = replace(number, text=found[0], start=found.start())
+    for match in _SPACED.finditer(text):
+        for number in numbers_in(match[0].replace(" ", ",")):
+            whole = replace(number, text=match[0], start=match.start())
             if look(whole):
-                spaced[found.start()] = found.end(), whole
+                spaced[match.start()] = match.end(), whole
     for whole, sure in dotted_numbers(text):
         if whole.start not in spaced and (sure or look(whole)):
             spaced[whole.start] = whole.end, whole
@@ -498,7 +500,7 @@ def _computed(number: WrittenNumber, pairs: Iterable[tuple[WrittenNumber, Writte
 
 
 def _without(marks: re.Pattern[str], text: str) -> str:
-    return marks.sub(lambda found: re.sub(r"\S", "_", found[0]), text)
+    return marks.sub(lambda match: re.sub(r"\S", "_", match[0]), text)
 
 
 def _place(number: WrittenNumber) -> str:

@@ -298,7 +298,7 @@ class Settings:
         """
         for key, field in self._fields.items():
             servers = [self._found[server] for server in field.metadata.get("server", ()) if server in self._found]
-            server = next((found for found in servers if found.value or found.file is not None), None)
+            server = next((setting for setting in servers if setting.value or setting.file is not None), None)
             given, forced = self._found.get(key), "withheld" in field.metadata
             if server is None and given is not None and given.file in self._servers_left_out(field):
                 del self._found[key]
@@ -307,7 +307,7 @@ class Settings:
                 continue
             if given is not None and given.file == server.file and not forced:
                 continue
-            same = not forced and [found for found in senders.get(key, ()) if found.file == server.file and found.value]
+            same = not forced and [s for s in senders.get(key, ()) if s.file == server.file and s.value]
             if same:
                 self._found[key] = same[-1]
             elif forced:
@@ -344,13 +344,13 @@ class Settings:
     @property
     def configured_roles(self) -> tuple[str, ...]:
         """The names of the roles for which something is set that a role must know."""
-        return tuple(name for name, found in self._roles.items() if not all(s.passed_over for s in found.values()))
+        return tuple(name for name, own in self._roles.items() if not all(s.passed_over for s in own.values()))
 
     @property
     def folder_role_settings(self) -> Iterator[FolderSetting]:
         """Settings of roles that count and stand in the file of a folder that the user has named or trusts."""
-        for name, found in self._roles.items():
-            for key, setting in found.items():
+        for name, own in self._roles.items():
+            for key, setting in own.items():
                 if setting.file is not None:
                     yield FolderSetting(f"{ROLE_SECTION}.{name}.{key}", setting)
 
@@ -397,18 +397,18 @@ class Settings:
 
     def origin(self, key: str) -> str:
         """Return where a value comes from; `the default` if nobody set it."""
-        found = self._found.get(key)
-        return found.origin if found else self.DEFAULT
+        setting = self._found.get(key)
+        return setting.origin if setting else self.DEFAULT
 
     def folder_of(self, key: str) -> Path | None:
         """Return the folder whose file sets a value; None if the user has set it, or nobody."""
-        found = self._found.get(key)
-        return found.file.parent if found and found.file else None
+        setting = self._found.get(key)
+        return setting.file.parent if setting and setting.file else None
 
     def base_of(self, key: str) -> Path | None:
         """Return the folder in which relative paths of a value begin; None: the current one, or nobody has set it."""
-        found = self._found.get(key)
-        return found.base if found else None
+        setting = self._found.get(key)
+        return setting.base if setting else None
 
     def _environment(self) -> Iterator[tuple[str, Setting]]:
         self._refuse_unknown_variables()

@@ -47,7 +47,7 @@ def visible(text: str) -> str:
         >>> visible("if user != 'none\u202e\u2066':  # \x1b[8m")
         "if user != 'none\\u202e\\u2066':  # \\x1b[8m"
     """
-    return _NOT_PLAIN.sub(lambda found: _shown(found[0]), text.replace("\r\n", "\n"))
+    return _NOT_PLAIN.sub(lambda match: _shown(match[0]), text.replace("\r\n", "\n"))
 
 
 def visible_line(text: str) -> str:
@@ -58,7 +58,7 @@ def visible_line(text: str) -> str:
         'python\\n\\x20\\x20\\x20\\x20[y/N]'
     """
     line = visible(text).replace("\n", r"\n").replace("\t", r"\t")
-    return _BLANKS.sub(lambda found: r"\x20" * len(found[0]), line)
+    return _BLANKS.sub(lambda match: r"\x20" * len(match[0]), line)
 
 
 def escape_controls(text: str) -> str:
@@ -75,7 +75,7 @@ def escape_controls(text: str) -> str:
         >>> escape_controls("a\x1b[2Jb\n")
         'a\\x1b[2Jb\n'
     """
-    return _CONTROLS.sub(lambda found: _shown(found[0]), text.replace("\r\n", "\n"))
+    return _CONTROLS.sub(lambda match: _shown(match[0]), text.replace("\r\n", "\n"))
 
 
 def json_controls_escaped(text: str) -> str:
@@ -88,7 +88,7 @@ def json_controls_escaped(text: str) -> str:
         >>> json_controls_escaped('{"text": "\x9b31m"}')
         '{"text": "\\u009b31m"}'
     """
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def inert_output(text: str) -> str:
@@ -104,7 +104,7 @@ def inert_output(text: str) -> str:
         >>> inert_output("```sh\nid\n```\n<img x> ![y](z)")
         '`` `sh\nid\n`` `\n< img x> ! [y](z)'
     """
-    return _ACTED_ON.sub(lambda found: f"{found[0]} ", escape_controls(text))
+    return _ACTED_ON.sub(lambda match: f"{match[0]} ", escape_controls(text))
 
 
 def markdown_line(text: str) -> str:

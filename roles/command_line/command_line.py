@@ -164,8 +164,8 @@ def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
     language, lines = None, list[str]()
     for line in text.splitlines():
         if language is None:
-            found = _FENCE.match(line.strip())
-            language, lines = (found[1], []) if found else (None, lines)
+            match = _FENCE.match(line.strip())
+            language, lines = (match[1], []) if match else (None, lines)
         elif line.rstrip().endswith("```"):
             yield language, [*lines, line.rstrip().removesuffix("```")]
             language = None

@@ -262,10 +262,10 @@ def _headings(lines: list[str]) -> Iterator[_Heading]:
         if fence:
             closes = line.strip().startswith(fence) and not line.strip().strip(fence[0])
             fence = "" if closes else fence
-        elif index != underline and (found := _FENCE.match(line)):
-            fence = found[1]
-        elif found := _HEADING.match(line):
-            yield _Heading(index + 1, len(found[1]), found[2].rstrip().rstrip("#").rstrip() or found[2])
+        elif index != underline and (match := _FENCE.match(line)):
+            fence = match[1]
+        elif match := _HEADING.match(line):
+            yield _Heading(index + 1, len(match[1]), match[2].rstrip().rstrip("#").rstrip() or match[2])
         elif line.strip() and not _is_rule(line) and index + 1 < len(lines):
             below = lines[index + 1].rstrip()
             if _is_rule(below) and len(below) >= len(line.strip()) and below != "```":

@@ -87,8 +87,8 @@ def check_folder_trust(options: Options) -> Iterator[DoctorCheck]:
     """See whether the folder wants what it gets only if it is trusted; nothing of an untrusted one is run."""
     with contextlib.suppress(ConfigError):  # what is wrong with settings is told with the kernel
         for line in trust_lines(_read(options), HOW):
-            found, _, remedy = line.partition("; trust this folder")
-            yield DoctorCheck("folder", "warn", found, f"trust this folder{remedy}" if remedy else "")
+            description, _, remedy = line.partition("; trust this folder")
+            yield DoctorCheck("folder", "warn", description, f"trust this folder{remedy}" if remedy else "")
 
 
 def check_kernel(options: Options) -> Iterator[DoctorCheck]:

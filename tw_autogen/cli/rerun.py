@@ -270,7 +270,7 @@ def _renumbered(error: str, before: int) -> str:
         >>> _renumbered("  cell 3, line 1", 2)
         '  cell 1, line 1'
     """
-    return _PLACE.sub(lambda found: f"{found[1]}{max(1, int(found[2]) - before)}{found[3]}", error)
+    return _PLACE.sub(lambda match: f"{match[1]}{max(1, int(match[2]) - before)}{match[3]}", error)
 
 
 def _output(ran: CellRan | None) -> list[str]:

@@ -250,7 +250,7 @@ def parse_pandas_expression(text: str, place: ast.AST) -> list[ast.stmt]:
         >>> [ast.unparse(one) for one in parse_pandas_expression("`unit price` > @limit", ast.Name("x"))]
         ['<column> > limit']
     """
-    plain = _QUOTED.sub(lambda found: "_" if found["end"] else found[0], text)
+    plain = _QUOTED.sub(lambda match: "_" if match["end"] else match[0], text)
     marked = "\n".join(filter(None, map(str.strip, _AT.sub(_LOCAL, plain).splitlines())))
     body = parse_at(marked, place)  # `a & not b` is right for pandas
     body = body or parse_at(marked.replace("&", " and ").replace("|", " or "), place)
@@ -399,13 +399,13 @@ class Values:
     def keys(self, node: ast.expr) -> list[ast.expr | None]:
         """Return the keys of a dict, also of a variable that is set to one; else the expression itself."""
         known = self.known.get(node.id, [node]) if isinstance(node, ast.Name) else [node]
-        found: list[ast.expr | None] = []
+        key_nodes: list[ast.expr | None] = []
         for key in known:
             if isinstance(key, ast.Call) and last_name(key.func) == "dict" and not key.args:
-                found += [ast.Constant(each.arg) if each.arg else None for each in key.keywords]
+                key_nodes += [ast.Constant(each.arg) if each.arg else None for each in key.keywords]
             else:
-                found += key.keys if isinstance(key, ast.Dict) else [key]
-        return found
+                key_nodes += key.keys if isinstance(key, ast.Dict) else [key]
+        return key_nodes
 
 
 def format_attributes(text: str) -> list[str]:

@@ -84,9 +84,9 @@ def file_names(text: str, exists: Callable[[str], bool] = lambda name: False) ->
     """
     marked = _marked(text)
     spans = [
-        (found.start(group), text[slice(*found.span(group))])
-        for found in _QUOTED.finditer(marked)
-        for group in [found.lastgroup or 0]
+        (match.start(group), text[slice(*match.span(group))])
+        for match in _QUOTED.finditer(marked)
+        for group in [match.lastgroup or 0]
     ]
     quoted = {place for position, name in spans for place in range(position, position + len(name))}
     for run in _RUN.finditer(marked):
@@ -193,9 +193,9 @@ def folders_named(name: str, text: str) -> list[str]:
     plain = rf"{_BEFORE}(?:\./)?()"
     below = rf"(?<![\w./\\:@~-])(?:\./)?((?:[\w{_MARK}-][\w.{_MARK}-]{{0,254}}/)+)"
     return [
-        text[slice(*found.span(1))]
+        text[slice(*match.span(1))]
         for pattern, most in ((plain, 1), (below, None))
-        for found in itertools.islice(_of_name(name, text, re.finditer(pattern + ends, marked, re.IGNORECASE)), most)
+        for match in itertools.islice(_of_name(name, text, re.finditer(pattern + ends, marked, re.IGNORECASE)), most)
     ]
 
 

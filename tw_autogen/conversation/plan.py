@@ -329,10 +329,10 @@ def _lines(text: str) -> list[str]:
     if len(lines) != 1 or not lines[0].lstrip().startswith(("1.", "1)")):
         return lines
     parts, begin = list[str](), 0
-    for found in _NEXT_STEP.finditer(lines[0]):
-        if int(found[1]) == len(parts) + 2:
-            parts.append(lines[0][begin : found.start()])
-            begin = found.start(1)
+    for match in _NEXT_STEP.finditer(lines[0]):
+        if int(match[1]) == len(parts) + 2:
+            parts.append(lines[0][begin : match.start()])
+            begin = match.start(1)
     return [*parts, lines[0][begin:]]
 
 

@@ -52,8 +52,8 @@ def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path
         with contextlib.suppress(ConfigError):
             real = named_folder(folder, distrusted=distrusted_now())
             places |= {os.path.abspath(folder): real, str(real): real}
-    for found in _LINK.finditer(text):
-        link = found[1] or found[2]
+    for match in _LINK.finditer(text):
+        link = match[1] or match[2]
         is_file = link.startswith("file://")
         if len(link) > _MAX_LINK_CHARS or (_ADDRESS.match(link) and not is_file):
             continue
@@ -220,5 +220,5 @@ def bring_linked(
                         size -= target.write(data)
         if path in copies:
             links[link] = copies[path].as_uri()
-    answer = _LINK.sub(lambda found: f"]({made})" if (made := links.get(found[1] or found[2])) else found[0], answer)
+    answer = _LINK.sub(lambda match: f"]({made})" if (made := links.get(match[1] or match[2])) else match[0], answer)
     return "\n".join([answer, *too_large.values()]), list(copies.values())

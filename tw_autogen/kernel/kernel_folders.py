@@ -88,12 +88,12 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
     """
 
     def real(paths: tuple[str, ...]) -> list[str]:
-        found = [
+        real_paths = [
             (os.path.expanduser(path.removesuffix(LISTED)), LISTED if path.endswith(LISTED) else "") for path in paths
         ]
         return [
             f"{path if path in place.known else os.path.realpath(path)}{mark}"
-            for path, mark in found
+            for path, mark in real_paths
             if path in place.known or os.path.exists(path)
         ]
 

@@ -200,15 +200,15 @@ def closed_reason(path: Path, settings: KernelSettings, wanted: str = "rx") -> s
     if settings.sandbox == OFF or not sys.platform.startswith("linux") or os.geteuid() != 0:
         return ""
     try:
-        found = os.stat(path)
+        info = os.stat(path)
         listed = "system.posix_acl_access" in os.listxattr(path)  # who may read stands in a list of its own
     except OSError:
         return ""
-    word = wanted if stat.S_ISDIR(found.st_mode) else wanted.replace("x", "")
+    word = wanted if stat.S_ISDIR(info.st_mode) else wanted.replace("x", "")
     needed = sum({"r": stat.S_IROTH, "w": stat.S_IWOTH, "x": stat.S_IXOTH}[char] for char in word)
-    if listed or found.st_mode & needed == needed or available_level(settings) == LANDLOCK:
+    if listed or info.st_mode & needed == needed or available_level(settings) == LANDLOCK:
         return ""
-    mode = f"{stat.S_IMODE(found.st_mode):04o}"
+    mode = f"{stat.S_IMODE(info.st_mode):04o}"
     return f"closed to others (mode {mode}), and root's code runs as another user: chmod o+{word} {path}"
 
 

@@ -134,14 +134,14 @@ def _outdated(entries: Sequence[Entry], start: int, left: Set[str]) -> set[int]:
         str(entry["put"]): number for number, entry in enumerate(entries) if "put" in entry and "value" not in entry
     }
     other = {name for name in left if last.get(name, -1) >= start}
-    found = set()
+    outdated = set()
     for number, entry in enumerate(entries[start:], start):
         if "code" in entry and other:
-            found.add(number + 1)
+            outdated.add(number + 1)
         elif "put" in entry:
             name = str(entry["put"])
             (other.add if number < last.get(name, -1) else other.discard)(name)
-    return found
+    return outdated
 
 
 def _put_again(live: KernelClient, entry: Entry, values: Mapping[str, Any]) -> str:
@@ -190,13 +190,13 @@ def _quicker(entries: Sequence[Entry], header: Entry) -> bool:
 
 
 def _position(header: Entry, entries: Sequence[Entry]) -> int:
-    found = header.get("position")
-    return min(max(found, 0), len(entries)) if isinstance(found, int) else 0
+    position = header.get("position")
+    return min(max(position, 0), len(entries)) if isinstance(position, int) else 0
 
 
 def _seconds(entry: Entry) -> float:
-    found = entry.get("seconds")
-    return min(float(found), _MAX_SECONDS) if isinstance(found, (int, float)) and abs(found) < 1e300 else 0.0
+    seconds = entry.get("seconds")
+    return min(float(seconds), _MAX_SECONDS) if isinstance(seconds, (int, float)) and abs(seconds) < 1e300 else 0.0
 
 
 def _cells(entries: Sequence[Entry]) -> int:

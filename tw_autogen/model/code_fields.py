@@ -81,18 +81,18 @@ def mend_code_field(text: str, begin: int) -> str:
 def _without_triple_quotes(text: str) -> str:
     """Return a part of an object with JSON strings in place of values in triple quotes, as Python has them."""
     parts, position, quoted, copied = list[str](), 0, False, 0
-    while found := _TRIPLE_OR_QUOTE.search(text, position):
-        mark = found["triple"]
+    while match := _TRIPLE_OR_QUOTE.search(text, position):
+        mark = match["triple"]
         if not mark:
-            quoted ^= found[0] == '"'
-            position = found.end()
+            quoted ^= match[0] == '"'
+            position = match.end()
         elif quoted:
-            position = found.start("triple")
-        elif (end := next(_closing_marks(text, mark, found.end()), -1)) < 0:
+            position = match.start("triple")
+        elif (end := next(_closing_marks(text, mark, match.end()), -1)) < 0:
             break
         else:
-            value = json.dumps(_unescaped(text[found.end() : end]), ensure_ascii=False)
-            parts.append(f"{text[copied : found.start('triple')]}{value}")
+            value = json.dumps(_unescaped(text[match.end() : end]), ensure_ascii=False)
+            parts.append(f"{text[copied : match.start('triple')]}{value}")
             position = copied = end + len(mark)
     return "".join([*parts, text[copied:]])
 
@@ -110,15 +110,15 @@ def _with_lines(text: str, position: int) -> str:
     return text
 
 
-def _ends(text: str, begin: int, found: re.Match[str]) -> Iterator[tuple[int, str]]:
+def _ends(text: str, begin: int, match: re.Match[str]) -> Iterator[tuple[int, str]]:
     """Yield where the code may end, behind its closing mark, and the code up to there."""
-    mark = found["mark"].strip()
+    mark = match["mark"].strip()
     mark = "```" if mark.startswith("```") else mark
-    head = f'{text[begin : found.start("mark")]}""'
-    for last in islice(_closing_marks(text, mark, found.end()), _MAX_ENDS):
+    head = f'{text[begin : match.start("mark")]}""'
+    for last in islice(_closing_marks(text, mark, match.end()), _MAX_ENDS):
         end = last + len(mark)
         if _is_object(f"{head}{_without_triple_quotes(text[end:])}"):
-            code = text[found.end() : last].rstrip()
+            code = text[match.end() : last].rstrip()
             yield end, _decoded(code, verbatim=len(mark) > 1 or mark == "`" or "\n" in code)
 
 
@@ -158,7 +158,7 @@ def _decoded(code: str, *, verbatim: bool) -> str:
 
 
 def _unescaped(code: str) -> str:
-    def one(found: re.Match[str]) -> str:
-        return chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2])
+    def one(match: re.Match[str]) -> str:
+        return chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2], match[2])
 
     return _ESCAPE.sub(one, code)

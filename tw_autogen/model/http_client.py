@@ -534,10 +534,10 @@ def _wanted_pause(headers: Mapping[str, str]) -> float | None:
 
 def _pause_in(message: str) -> float | None:
     """Return after how many seconds a server wants to be asked again, in its words; None: they don't say."""
-    if (found := _PAUSE.search(message)) is None:
+    if (match := _PAUSE.search(message)) is None:
         return None
-    seconds = float(found["s"] or 0) / (1000 if found["ms"] else 1)
-    return int(found["h"] or 0) * 3600 + int(found["m"] or 0) * 60 + seconds or None
+    seconds = float(match["s"] or 0) / (1000 if match["ms"] else 1)
+    return int(match["h"] or 0) * 3600 + int(match["m"] or 0) * 60 + seconds or None
 
 
 def _report(status: int, attempt: int, max_tries: int, asked_for: float | None) -> None:

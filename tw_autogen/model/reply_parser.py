@@ -123,12 +123,12 @@ def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
         reply = _unquoted(reply)
     elif reply.lstrip().startswith('{\\"'):  # an object that was escaped as if it stood in a string
         reply = _unquoted(f'"{reply.strip()}"')
-    found = [object_ for object_ in _objects(reply, in_code=False) if object_]
-    found = found or [object_ for object_ in _objects(reply, in_code=True) if object_]
-    found = [object_ for object_ in map(_unwrapped, found) if object_] if wrapped else found
-    if not found:
+    objects = [object_ for object_ in _objects(reply, in_code=False) if object_]
+    objects = objects or [object_ for object_ in _objects(reply, in_code=True) if object_]
+    objects = [object_ for object_ in map(_unwrapped, objects) if object_] if wrapped else objects
+    if not objects:
         raise NoObject(reply.strip())
-    best = max(reversed(found) if drafts else found, key=len)
+    best = max(reversed(objects) if drafts else objects, key=len)
     if too_deep(best):
         raise Unreadable(_TOO_DEEP)
     return {name: _with_latex(value) if isinstance(value, str) else value for name, value in best.items()}

@@ -142,9 +142,9 @@ class _Index:
         self._count = len(texts)
         self._words: dict[str, list[tuple[int, float]]] = {}
         self._grams: dict[str, list[tuple[int, float]]] = {}
-        found = [list(_words(text)) for text in texts]
-        _fill(self._words, [[feature for word in words for feature in _features(word)] for words in found])
-        _fill(self._grams, [[gram for word in words for gram in _grams(word)] for words in found])
+        words_of_texts = [list(_words(text)) for text in texts]
+        _fill(self._words, [[feature for word in words for feature in _features(word)] for words in words_of_texts])
+        _fill(self._grams, [[gram for word in words for gram in _grams(word)] for words in words_of_texts])
 
     def scores(self, query: str) -> list[float]:
         """Return the score of each text; 0 for one that has nothing to do with the query."""
@@ -192,8 +192,8 @@ def best_first(scores: Sequence[float], *, above: float = 0.0) -> Ranked:
         >>> best_first([0.1, 0.0, 0.7])
         [(2, 0.7), (0, 0.1)]
     """
-    found = [(index, score) for index, score in enumerate(scores) if score > above]
-    return sorted(found, key=lambda pair: (-pair[1], pair[0]))
+    ranked = [(index, score) for index, score in enumerate(scores) if score > above]
+    return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))
 
 
 @lru_cache(maxsize=8)

@@ -56,7 +56,7 @@ def implausible(answer: str, request: str) -> list[str]:
         ['a share above 100 % (140)']
     """
     problems = []
-    shares = [found for found in _SHARE.finditer(answer) if not _CHANGES.search(found[0])]
+    shares = [match for match in _SHARE.finditer(answer) if not _CHANGES.search(match[0])]
     above = next((share[1] for share in shares if any(value > 100 for value in values_in(share[1]))), "")
     if above:
         problems.append(f"a share above 100 % ({above})")

@@ -22,7 +22,7 @@ def short_type(annotation: str) -> str:
         >>> short_type("dict[str, pd.DataFrame] | Literal['a.b']")
         "dict[str, DataFrame] | Literal['a.b']"
     """
-    return _MODULES.sub(lambda found: found["text"] or "", annotation)
+    return _MODULES.sub(lambda match: match["text"] or "", annotation)
 
 
 def spelled(annotation: Any) -> str:

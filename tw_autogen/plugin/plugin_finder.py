@@ -64,25 +64,25 @@ def find_plugins(
     """
     if isinstance(wanted, (str, Path, PluginSpec)) or callable(wanted) or not isinstance(wanted, Iterable):
         wanted = [wanted]
-    found = {spec.name: spec for spec in project}
+    specs = {spec.name: spec for spec in project}
     for path in wanted:
         for spec in _specs(path, shipped, own):
-            if _has_twin(spec, found):
-                found[spec.name] = replace(found[spec.name], optional=False)
+            if _has_twin(spec, specs):
+                specs[spec.name] = replace(specs[spec.name], optional=False)
             else:
-                found[spec.name] = check_source(spec)
-                for line in renamed_parameters(spec, found[spec.name]):
+                specs[spec.name] = check_source(spec)
+                for line in renamed_parameters(spec, specs[spec.name]):
                     _log.warning("%s: %s", spec.path, line)
-    return tuple(found.values())
+    return tuple(specs.values())
 
 
-def _has_twin(spec: PluginSpec, found: Mapping[str, PluginSpec]) -> bool:
+def _has_twin(spec: PluginSpec, specs: Mapping[str, PluginSpec]) -> bool:
     """Return whether a plugin is among those found.
 
     Raises:
         PluginSpecError: another one of its name is.
     """
-    twin = found.get(spec.name)
+    twin = specs.get(spec.name)
     if twin is not None and not _same(twin, spec):
         raise PluginSpecError(
             f"there is a plugin {spec.name!r} already, from {twin.path or 'Python'}; rename one of the two",

@@ -168,12 +168,12 @@ class DocumentIndex:
             plain = bounded_json.loads(content, max_bytes=_MAX_HELD_BYTES)
             if plain["format"] != _FORMAT:
                 raise ValueError(f"format {plain['format']}, and this version reads {_FORMAT}")
-            found = tuple(map(_passage, plain["passages"]))
+            passages = tuple(map(_passage, plain["passages"]))
             said, files = str(plain["folder"]), dict(plain["files"])
             folder = Path(os.path.normpath(own / said))
             folder = own if folder == own else folder.resolve()
             known = folder == own or _is_vouched(str(plain.get("made_here", "")), said, files)
-            return cls(folder, files, found, is_compared=known)
+            return cls(folder, files, passages, is_compared=known)
         except FileNotFoundError:
             at = path if path.is_dir() else path.parent
             raise ConfigError(
@@ -349,12 +349,12 @@ def _passage(plain: Mapping[str, Any]) -> Passage:
         KeyError, TypeError, ValueError: it is none.
     """
     first, last = plain["lines"]
-    found = Passage(plain["file"], first, last, plain["text"], plain.get("heading", ""))
+    passage = Passage(plain["file"], first, last, plain["text"], plain.get("heading", ""))
     if not all(isinstance(one, int) for one in (first, last)):
         raise ValueError(f"lines {reprlib.repr(plain['lines'])}")
-    if not all(isinstance(one, str) for one in (found.file, found.text, found.heading)):
+    if not all(isinstance(one, str) for one in (passage.file, passage.text, passage.heading)):
         raise ValueError(f"a passage of lines {first} to {last} without texts")
-    return found
+    return passage
 
 
 def _vouched(folder: str, files: Mapping[str, str]) -> str:
@@ -417,10 +417,10 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
         if fence:
             closes = line.strip().startswith(fence) and not line.strip().strip(fence[0])
             fence = "" if closes else fence
-        elif found := _FENCE.match(line):
-            fence = found[1]
-        elif found := _HEADING.match(line):
-            title = found[1].rstrip()
+        elif match := _FENCE.match(line):
+            fence = match[1]
+        elif match := _HEADING.match(line):
+            title = match[1].rstrip()
             plain = title.rstrip("#")  # a closing sequence stands apart, unlike that of "C#"
             yield number, plain.rstrip() if plain[-1:].isspace() else title
 

@@ -96,8 +96,8 @@ def answer_lacks(rounds: Rounds, matches: Regex) -> Problems:
         matches: The regular expression.
     """
     for seen in rounds:
-        if found := matches.search(seen.answer):
-            yield f"{seen}: expected no answer that matches {matches.pattern!r}, found {short(found[0])}"
+        if match := matches.search(seen.answer):
+            yield f"{seen}: expected no answer that matches {matches.pattern!r}, found {short(match[0])}"
 
 
 def stop(rounds: Rounds, word: Words) -> Problems:

@@ -158,10 +158,10 @@ def without_html(markdown: str) -> str:
 
 def _plain_fence(line: str) -> str:
     """Return a line that begins a block of code with a language of ours, or none: JupyterLab makes it an attribute."""
-    found = _FENCE.search(line)
-    if found is None:
+    match = _FENCE.search(line)
+    if match is None:
         return line
-    before, rest = line[: found.start()], line[found.start() :]
+    before, rest = line[: match.start()], line[match.start() :]
     info = rest.lstrip(rest[0])
     if rest[0] == "`" and "`" in info:  # a span
         return line

@@ -273,8 +273,8 @@ def _has(folder: Path, name: str) -> bool:
 
 def _longer_names(name: str, request: str) -> Iterator[str]:
     """Yield what may be names with blanks that end with a name in a request, the longest first."""
-    for found in itertools.islice(re.finditer(re.escape(name), request), _MAX_NAMED):
-        before = request[max(0, found.start() - _NAME_CHARS) : found.start()].rpartition("\n")[2]
+    for match in itertools.islice(re.finditer(re.escape(name), request), _MAX_NAMED):
+        before = request[max(0, match.start() - _NAME_CHARS) : match.start()].rpartition("\n")[2]
         starts = [0, *(index + 1 for index, word in enumerate(before) if word == " ")]
         yield from (f"{before[index:]}{name}".lstrip("@\"'`") for index in starts if before[index:].strip())
 

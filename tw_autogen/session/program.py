@@ -226,7 +226,7 @@ class Program:
             checks=_checks(paths),
         )
         helpers = "".join([_SHOW, _CHARTS * charts, _RUNS * run])
-        text = [head, _OWN.sub(lambda found: own[found[0]], helpers)]
+        text = [head, _OWN.sub(lambda match: own[match[0]], helpers)]
         if any("display(" in cell.source for cell in self.cells):
             text.append(f"display = {own['show']}\n\n")
         if self.plugins:

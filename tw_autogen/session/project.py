@@ -313,11 +313,11 @@ def roles_among(files: Iterable[Path], places: Sequence[Path]) -> dict[str, Path
         files: In any order.
         places: As of `role_places`.
     """
-    found: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for path in sorted(files, key=lambda path: (path.parent.parent != places[0], path)):
         if is_role_file(path) and path.parent.parent in places and not path.parent.name.startswith("."):
-            found.setdefault(path.parent.name, path.parent)
-    return found
+            folders.setdefault(path.parent.name, path.parent)
+    return folders
 
 
 def example_files(folder: Path, *, inside: bool = False) -> list[Path]:
@@ -339,19 +339,19 @@ def _listed(place: Path) -> list[Path]:
 
 def _names(place: Path) -> list[str]:
     """Return the names in a folder, at most one more than are looked through; none if it can't be listed."""
-    with suppress(OSError), os.scandir(place) as found:
-        return [entry.name for entry in islice(found, _MAX_LISTED + 1)]
+    with suppress(OSError), os.scandir(place) as entries:
+        return [entry.name for entry in islice(entries, _MAX_LISTED + 1)]
     return []
 
 
 def own_examples(folder: Path) -> list[Path]:
     """Return the files in a project's example folders that lie in it, their links followed; not too many."""
-    found: list[Path] = []
+    paths: list[Path] = []
     left = MAX_EXAMPLE_BYTES
     for path in example_files(folder, inside=True)[:_MAX_LOOKED_AT]:  # a link may take milliseconds to follow
         inside = not step_out_of(folder, path)
         size = path.stat().st_size if inside and path.exists() else 0
-        if inside and len(found) < MAX_EXAMPLES and size <= left:
-            found.append(path)
+        if inside and len(paths) < MAX_EXAMPLES and size <= left:
+            paths.append(path)
             left -= size
-    return found
+    return paths

@@ -155,9 +155,9 @@ class ReferencedFiles:
             return
         start = Path(climbed_path(server.cwd))  # as the system goes up over links
         here = _path_in(folder)
-        found = [os.path.join(part, word) for part in here for word in (server.command, *server.args)]
+        paths = [os.path.join(part, word) for part in here for word in (server.command, *server.args)]
         named = [part for text in server.env.values() for part in text.split(os.pathsep)]
-        parts = {part for word in (server.command, *server.args, *named, *found) for part in _parts(word)}
+        parts = {part for word in (server.command, *server.args, *named, *paths) for part in _parts(word)}
         caches, enter = _caches_read(server, parts), _places_of(server)
         for suffixes in (CODE_SUFFIXES, PROGRAM_SUFFIXES):
             self._add_words(parts, start, folder, inner=True, suffixes=suffixes, caches=caches, enter=enter)
@@ -398,14 +398,14 @@ def _meant(text: str, base: Path) -> list[Path]:
         ConfigError: it leads over the current folder of whichever process opens it: what is looked at here is not what
             is started.
     """
-    found = [base / text]
+    paths = [base / text]
     if text.startswith("~"):
         with contextlib.suppress(RuntimeError):  # no such user's home
-            found.append(base / Path(text).expanduser())
-    for path in found:
+            paths.append(base / Path(text).expanduser())
+    for path in paths:
         if _is_of_process(path):
             raise ConfigError(f"{text}: a path over /proc may be another file for each process; name the file itself")
-    return [Path(climbed_path(str(path))) for path in found]  # as the system goes up over links
+    return [Path(climbed_path(str(path))) for path in paths]  # as the system goes up over links
 
 
 def _is_of_process(path: Path) -> bool:

@@ -186,8 +186,8 @@ class RequestDescriptions:
         content = mode == "content"
         began = time.monotonic()
         try:
-            found = kernel.list_files(path, layouts=content, max_lines=_TREE_LINES, seconds=_FOLDER_SECONDS)
-            lines, files, problem = read_listing(found)
+            listing = kernel.list_files(path, layouts=content, max_lines=_TREE_LINES, seconds=_FOLDER_SECONDS)
+            lines, files, problem = read_listing(listing)
         except (TwAutogenError, ValueError):  # it says so again, when code is to run there; or code made that up
             return ""
         if problem or len(lines) < 2:
@@ -440,7 +440,7 @@ def _columns_and_call(described: Mapping[str, Any], count: int) -> str:
         return mask_named(shortened(f": {'; '.join(tables)}; columns {columns}", 2 * _BRIEF_CHARS))
     calls = [_ROWS_OF_ONE.sub(_ROWS_OF_EACH, call) if count > 1 else call for call in _calls(described)]
     calls = [call.replace(repr(name), "…", 1) for call in calls if len(call) <= _BRIEF_CHARS + len(name)][:1]
-    empty = [f"{found[0]} not counted" for line in described["lines"] if (found := _EMPTY_ROWS.match(line))]
+    empty = [f"{match[0]} not counted" for line in described["lines"] if (match := _EMPTY_ROWS.match(line))]
     return mask_named("".join([f": {columns}" * bool(columns), *(f"; {detail}" for detail in [*empty, *calls])]))
 
 

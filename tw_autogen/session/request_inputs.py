@@ -462,16 +462,16 @@ class SessionInputs(Closing):
             others.pop(_name_in(path, self._folder), None)
         names = dict(zip(working_names(given, others), given, strict=True))
         try:
-            found = self._named.bring(text, names) if named else RequestFiles()  # over no link: not looked at again
+            files = self._named.bring(text, names) if named else RequestFiles()  # over no link: not looked at again
             placed = self._placed(given, others)
-            renewed, outdated = self._renewed({*placed, *found.placed})
+            renewed, outdated = self._renewed({*placed, *files.placed})
         finally:
             if self._copies != known:
                 write_copies(self._root, self._copies)
         again = [name for name, copy in self._copies.items() if name in known and known[name].was != copy.was]
         again = [name for name in again if known[name].source == self._copies[name].source]
-        note = "\n".join(filter(None, [found.note, outdated_note(again, outdated)]))
-        return replace(found, placed=(*placed, *found.placed, *renewed), note=note)
+        note = "\n".join(filter(None, [files.note, outdated_note(again, outdated)]))
+        return replace(files, placed=(*placed, *files.placed, *renewed), note=note)
 
     def _renewed(self, placed: Collection[Path]) -> tuple[list[Path], list[str]]:
         """Copy files of earlier requests again that were written since, if code has not changed their copies.
@@ -589,7 +589,7 @@ class SessionInputs(Closing):
         if len(rounds) > 1 and any(post.send_from == runner.name for post in rounds[-2].posts):
             self._unread.clear()
             self._unread_folder.clear()
-        found = [*self._unread[-_MAX_UNREAD:], *self._unread_folder[-_MAX_UNREAD:]]
+        unread = [*self._unread[-_MAX_UNREAD:], *self._unread_folder[-_MAX_UNREAD:]]
         self._unread += filter(None, [profile])
         self._unread_folder += filter(None, [self._folder_holds])
-        return ["Earlier requests brought:", *found] if found else []
+        return ["Earlier requests brought:", *unread] if unread else []

@@ -124,7 +124,7 @@ def _plain(word: str) -> str:
         return f"{word[: given.start('value')]}{_hidden(given['value'])}"
     if _KEY.fullmatch(word):
         return _HIDDEN
-    return mask_named(_URL.sub(lambda found: _without_secrets(found[0]), word))
+    return mask_named(_URL.sub(lambda match: _without_secrets(match[0]), word))
 
 
 def _without_secrets(url: str) -> str:

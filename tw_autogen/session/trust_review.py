@@ -86,8 +86,8 @@ class Review:
 
         What starts programs or loads Python stands last, where it is read right above a question.
         """
-        found = (*self._settings_wanted, *self._code_wanted())
-        return tuple(sorted(found, key=lambda want: (want.starts, want.name in PROGRAMS)))
+        wants = (*self._settings_wanted, *self._code_wanted())
+        return tuple(sorted(wants, key=lambda want: (want.starts, want.name in PROGRAMS)))
 
     @property
     def prompt_sources(self) -> tuple[str, ...]:
@@ -241,17 +241,17 @@ class Review:
 
     @functools.cached_property
     def _settings_wanted(self) -> tuple[Want, ...]:
-        found: list[Want] = []
+        wants: list[Want] = []
         with reading_once(self._kept):
             for entry in self.settings.left_out:
-                found += wants_of(entry, self.folder, looks_outside=self.looks_outside)
-        places = [(found.key, found.setting.value) for found in self.settings.folder_role_settings]
+                wants += wants_of(entry, self.folder, looks_outside=self.looks_outside)
+        places = [(entry.key, entry.setting.value) for entry in self.settings.folder_role_settings]
         places += [(".tw", os.path.join(".tw", "sessions")), *self._unshown_places()]
         for key, value in places if self.settings.trust is not Trust.full else ():
             if out := self._place_outside(value):
                 target = f"{visible_line(str(value))} -> {visible_line(out)}, outside of the folder"
-                found.append(Want(visible_line(key), target, visible_line(out)))
-        return tuple(found)
+                wants.append(Want(visible_line(key), target, visible_line(out)))
+        return tuple(wants)
 
     def _place_outside(self, value: object) -> str:
         """Return where a value leads if it is a path out of the folder; empty if it is none."""

@@ -73,8 +73,8 @@ def _picture_size(body: bytes) -> tuple[int, int] | None:
 
 
 def _title(text: str) -> str:
-    found = re.search(r"(?i)<title[^<>]*>([^<]*)</title>", text)
-    plain = found[1] if found else re.sub(r"(?is)<(script|style)\b.*?(</\1>|$)|<[^<>]*>", " ", text)
+    match = re.search(r"(?i)<title[^<>]*>([^<]*)</title>", text)
+    plain = match[1] if match else re.sub(r"(?is)<(script|style)\b.*?(</\1>|$)|<[^<>]*>", " ", text)
     return _short(html.unescape(plain))
 
 

@@ -120,8 +120,8 @@ def font_folders(home: str, written: Sequence[str] = ()) -> list[str]:
         home: The user's home folder.
         written: As of `environment_paths`.
     """
-    found = [os.path.join(os.path.realpath(home), name) for name in _FONTS]
-    return [folder for folder in found if os.path.isdir(folder) and resolve(folder, written) == folder]
+    paths = [os.path.join(os.path.realpath(home), name) for name in _FONTS]
+    return [folder for folder in paths if os.path.isdir(folder) and resolve(folder, written) == folder]
 
 
 def readable_pieces(
@@ -165,12 +165,12 @@ def editable_paths(modules: Mapping[str, Any], *, seen: dict[str, int] | None = 
         modules: Those of the interpreter by name.
         seen: As of `environment_paths`.
     """
-    found = []
+    paths = []
     for name, module in modules.items():
         mapping = getattr(module, "MAPPING", None) if name.startswith("__editable__") else None
         for place in mapping.values() if isinstance(mapping, dict) else ():
-            found += readable_pieces(place, package=True, seen=seen) if os.path.isdir(place) else [f"{place}.py"]
-    return [path for path in found if os.path.lexists(path.removesuffix(LISTED))]
+            paths += readable_pieces(place, package=True, seen=seen) if os.path.isdir(place) else [f"{place}.py"]
+    return [path for path in paths if os.path.lexists(path.removesuffix(LISTED))]
 
 
 def listed_and_read(paths: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -177,7 +177,7 @@ def profile_columns(
         kinds: Of columns whose type the file itself says, by their numbers.
         missing: What stands for a missing value.
     """
-    found = []
+    columns = []
     for index, name in enumerate(names):
         counts = Counter([row[index] if index < len(row) else "" for row in rows])
         column = Column(name, counts, missing=missing)
@@ -186,8 +186,8 @@ def profile_columns(
             column.words.append(f"of type {kinds[index]}")
         elif kinds and index in kinds:
             column.kind = kinds[index]
-        found.append(column)
-    return found
+        columns.append(column)
+    return columns
 
 
 def _judge(column: Column, decimal: str, thousands: str) -> None:
@@ -225,7 +225,7 @@ def plain_number(text: str, decimal: str, thousands: str) -> float | None:
         decimal: The sign in front of decimals.
         thousands: The sign between thousands; empty: there is none.
     """
-    if thousands and thousands in text and (found := _GROUPED.match(text)) and found[1] == thousands:
+    if thousands and thousands in text and (match := _GROUPED.match(text)) and match[1] == thousands:
         text = text.replace(thousands, "")
     if decimal != ".":
         if "." in text:
@@ -343,7 +343,7 @@ def _judge_dates(column: Column, there: Counter[str], stripped: Mapping[str, str
         fitting: dict[str, re.Match[str]] = {}
         for texts in (some, there):  # most columns are told apart by the first values
             fitting = {
-                text: found for text in texts if (found := pattern.fullmatch(stripped[text])) and _is_day(form, found)
+                text: match for text in texts if (match := pattern.fullmatch(stripped[text])) and _is_day(form, match)
             }
             if sum(there[text] for text in fitting) < _DATE_SHARE * sum(there[text] for text in texts):
                 forms += bool(fitting)
@@ -356,12 +356,12 @@ def _judge_dates(column: Column, there: Counter[str], stripped: Mapping[str, str
     return forms > 1 and _judge_mixed_dates(column, there, stripped)
 
 
-def _is_day(form: str, found: re.Match[str]) -> bool:
+def _is_day(form: str, match: re.Match[str]) -> bool:
     """Return whether two of the numbers of a date in figures can be a month and a day; those of `18.00.00` can't."""
     if form not in _FIGURES:
         return True
-    first, second = int(found[1]), int(found[2])
-    year_first = len(found[3]) == 2 and 0 < second <= 12  # which may be any number
+    first, second = int(match[1]), int(match[2])
+    year_first = len(match[3]) == 2 and 0 < second <= 12  # which may be any number
     return year_first or (0 < min(first, second) <= 12 and max(first, second) <= 31)
 
 
@@ -375,8 +375,8 @@ def _judge_mixed_dates(column: Column, there: Counter[str], stripped: Mapping[st
     groups: dict[str, dict[str, re.Match[str]]] = {}
     for text in there:
         for form, pattern in _DATES:
-            if (found := pattern.fullmatch(stripped[text])) and _is_day(form, found):
-                groups.setdefault(form, {})[text] = found
+            if (match := pattern.fullmatch(stripped[text])) and _is_day(form, match):
+                groups.setdefault(form, {})[text] = match
                 break
     fitting = {text for group in groups.values() for text in group}
     if sum(there[text] for text in fitting) < _DATE_SHARE * sum(there.values()):
@@ -477,11 +477,11 @@ def _year(text: str) -> int:
 
 def _clock(text: str) -> tuple[int, int, float]:
     """Return the hour, minute and second at the end of a date, zeros where it has none."""
-    found = _CLOCK.search(text)
-    if not found:
+    match = _CLOCK.search(text)
+    if not match:
         return 0, 0, 0.0
-    hour = int(found[1]) if not found[4] else int(found[1]) % 12 + 12 * (found[4] in "pP")
-    return hour, int(found[2]), float(found[3] or 0)
+    hour = int(match[1]) if not match[4] else int(match[1]) % 12 + 12 * (match[4] in "pP")
+    return hour, int(match[2]), float(match[3] or 0)
 
 
 def _iso(date: re.Match[str]) -> str:

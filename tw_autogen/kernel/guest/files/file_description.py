@@ -473,21 +473,21 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
 
 def _describe_archive(path: str, name: str, terms: Collection[str]) -> Description:
     with zipfile.ZipFile(path) as archive:
-        found = [entry for entry in archive.infolist() if not entry.is_dir()]
-        alone = len(archive.namelist()) == 1 and not any(entry.flag_bits & 1 for entry in found)  # 1: encrypted
-    if alone and found and kind_of(found[0].filename) in ("csv", "tsv"):
+        entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+        alone = len(archive.namelist()) == 1 and not any(entry.flag_bits & 1 for entry in entries)  # 1: encrypted
+    if alone and entries and kind_of(entries[0].filename) in ("csv", "tsv"):
         described = _describe_csv(path, name, terms)
-        described.headline = f"ZIP archive of {found[0].filename!r}: {described.headline}"
+        described.headline = f"ZIP archive of {entries[0].filename!r}: {described.headline}"
         return _with_call(described, name)
-    return _listed("ZIP", [(entry.filename, entry.file_size) for entry in found])
+    return _listed("ZIP", [(entry.filename, entry.file_size) for entry in entries])
 
 
 def _describe_tar(path: str, name: str, terms: Collection[str]) -> Description:
     import tarfile  # not needed before such a file is described
 
     with tarfile.open(path) as archive:
-        found = [(member.name, member.size) for member in archive if member.isfile()]
-    described = _listed("TAR", found)
+        members = [(member.name, member.size) for member in archive if member.isfile()]
+    described = _listed("TAR", members)
     described.lines.append(f"to be read with tarfile.open({name!r})")
     return described
 

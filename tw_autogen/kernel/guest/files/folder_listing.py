@@ -104,13 +104,13 @@ class Family:
 
 def _runs(years: Sequence[int]) -> list[str]:
     """Return years in ascending order as `2001–2003`, `2010`."""
-    found: list[list[int]] = []
+    runs: list[list[int]] = []
     for year in years:
-        if found and year == found[-1][-1] + 1:
-            found[-1].append(year)
+        if runs and year == runs[-1][-1] + 1:
+            runs[-1].append(year)
         else:
-            found.append([year])
-    return [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in found]
+            runs.append([year])
+    return [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs]
 
 
 def _bounded(texts: Sequence[str]) -> str:
@@ -137,13 +137,13 @@ def families(entries: Iterable[FileEntry], terms: Mapping[str, SearchTerms] | No
         suffix = os.path.splitext(plain)[1].lower()
         key = (folder, f"layout {suffix} {known}" if known else f"name {_DIGITS.sub('#', plain)}")
         groups.setdefault(key, []).append(entry)
-    found = []
+    families_found = []
     for some in groups.values():
         for kin in [some] if len(some) >= _FOLDED else [[entry] for entry in some]:
-            found.append(
+            families_found.append(
                 Family(tuple(kin), tuple(known_terms[entry.name] for entry in kin if entry.name in known_terms))
             )
-    return sorted(found, key=lambda family: (family.first.name.count("/"), _natural(family.first.name)))
+    return sorted(families_found, key=lambda family: (family.first.name.count("/"), _natural(family.first.name)))
 
 
 def _natural(name: str) -> list[tuple[int, int | str]]:
@@ -213,19 +213,19 @@ def listing(folder: str, *, layouts: bool, max_lines: int, seconds: float = 60.0
     """
     began, worked = time.monotonic(), time.process_time()
     entries, left_out, more = list_files(folder)
-    found, terms = families(entries), dict[str, SearchTerms]()
+    listed, terms = families(entries), dict[str, SearchTerms]()
     if layouts:
         looked = [entry for entry in entries if entry.name.lower().endswith(_TABLES)]
         looked = looked if len(looked) <= _MAX_LOOKED else []
-        others = [family.first for family in found if is_described(family.first.name) and family.first not in looked]
+        others = [family.first for family in listed if is_described(family.first.name) and family.first not in looked]
         for one in [*looked, *others[: _MAX_LOOKED - len(looked)]]:
             if time.process_time() - worked > _LOOK_SHARE * seconds or time.monotonic() - began > _BUSY_SHARE * seconds:
                 break
             terms[one.name] = read_search_terms(os.path.join(folder, one.name))
-        found = families(entries, terms)
-    told = [family for family in found if is_described(family.first.name) and _is_unicode(family.first.name)]
+        listed = families(entries, terms)
+    told = [family for family in listed if is_described(family.first.name) and _is_unicode(family.first.name)]
     return {
-        "lines": listing_lines(found, left_out, max_lines=max_lines, more=more),
+        "lines": listing_lines(listed, left_out, max_lines=max_lines, more=more),
         "files": [[family.first.name, len(family.entries), family.about] for family in told[:_MAX_FAMILIES]],
     }
 
@@ -248,7 +248,7 @@ def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
     Returns:
         The files; how many files and folders are left out; whether there are more than are listed.
     """
-    found: list[FileEntry] = []
+    entries_found: list[FileEntry] = []
     left_out, ignored = 0, Ignored()
     waiting = [""]
     while waiting:
@@ -271,10 +271,10 @@ def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
                 waiting.append(f"{prefix}{entry.name}/")
             elif entry.is_file(follow_symlinks=False):
                 with contextlib.suppress(FileNotFoundError):  # gone meanwhile
-                    found.append(FileEntry(f"{prefix}{entry.name}", entry.stat(follow_symlinks=False).st_size))
-        if len(found) >= MAX_ENTRIES:
-            return found[:MAX_ENTRIES], left_out, True
-    return found, left_out, False
+                    entries_found.append(FileEntry(f"{prefix}{entry.name}", entry.stat(follow_symlinks=False).st_size))
+        if len(entries_found) >= MAX_ENTRIES:
+            return entries_found[:MAX_ENTRIES], left_out, True
+    return entries_found, left_out, False
 
 
 _PRIVATE = re.compile(

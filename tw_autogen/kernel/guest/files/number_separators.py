@@ -98,8 +98,8 @@ def find_number_separators(rows: Sequence[Sequence[str]], separator: str) -> Num
 
 def _undecided_columns(columns: Sequence[tuple[int, set[str]]], thousands: str) -> tuple[int, ...]:
     """Return the numbers of the columns whose own values don't show that a sign parts thousands."""
-    found = [(index, any(thousands in value for value in values), values) for index, values in columns]
-    return tuple(index for index, there, values in found if there and not _are_thousands(values, thousands))
+    judged = [(index, any(thousands in value for value in values), values) for index, values in columns]
+    return tuple(index for index, there, values in judged if there and not _are_thousands(values, thousands))
 
 
 def _are_thousands(values: set[str], sign: str) -> bool:
@@ -115,7 +115,7 @@ def _are_thousands(values: set[str], sign: str) -> bool:
 
 def _without_blanks(values: set[str]) -> tuple[set[str], str]:
     """Return values without the blanks, or `'`, between thousands, and the sign; empty: another may be meant."""
-    signs = {found[1] for value in values if (found := _BLANKED.fullmatch(value))}
+    signs = {match[1] for value in values if (match := _BLANKED.fullmatch(value))}
     if len(signs) != 1:
         return values, ""
     (sign,) = signs
@@ -151,14 +151,14 @@ def code_columns(names: Sequence[str], rows: Sequence[Sequence[str]], thousands:
             value = value.replace(".", ",").replace(thousands, ".")
         return bool(thousands and _POINTED.fullmatch(value)) and not is_number(value, decimal=",")
 
-    found = []
+    codes = []
     for number, name in enumerate(names):
         values = {row[number] for row in rows if number < len(row)}
         if any(
             is_code(value.strip()) for value in values if thousands in value and thousands or value[:1] in ("0", " ")
         ):
-            found.append(name)
-    return tuple(found)
+            codes.append(name)
+    return tuple(codes)
 
 
 def long_integer_columns(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ def long_integer_columns(names: Sequence[str], rows: Sequence[Sequence[str]]) ->
         names: The header.
         rows: Below it.
     """
-    found = []
+    columns = []
     for number, name in enumerate(names):
         values = {row[number].strip() if number < len(row) else "" for row in rows}
         there = values - MISSING
@@ -179,5 +179,5 @@ def long_integer_columns(names: Sequence[str], rows: Sequence[Sequence[str]]) ->
         if all(map(_INTEGER.fullmatch, there)):
             integers = [int(one) for one in there]
             exact = all(int(float(integer)) == integer for integer in integers)
-            found += [name] if not exact and min(integers) >= -(2**63) and max(integers) < 2**63 else []
-    return tuple(found)
+            columns += [name] if not exact and min(integers) >= -(2**63) and max(integers) < 2**63 else []
+    return tuple(columns)

@@ -71,16 +71,16 @@ def find_blocks(rows: Rows) -> list[TableBlock]:
 
 def _parts(rows: Rows) -> list[TableBlock]:
     """Return the rows that empty rows and titles part."""
-    found: list[TableBlock] = []
+    blocks: list[TableBlock] = []
     index = 0
     while index < len(rows):
         end = index + 1
         if _count(rows[index]):
             while end < len(rows) and _count(rows[end]) and not _begins_titled(rows, end):
                 end += 1
-            found.append(_block(index, rows[index:end]))
+            blocks.append(_block(index, rows[index:end]))
         index = end
-    return found
+    return blocks
 
 
 def _is_row(block: TableBlock, first: TableBlock) -> bool:

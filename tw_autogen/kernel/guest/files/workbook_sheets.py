@@ -236,8 +236,8 @@ def _unit(number_format: str) -> str:
         ('CHF', '$', '%', '')
     """
     shown = _LOCALE.sub("", number_format.partition(";")[0])
-    if found := _CURRENCY.search(shown):
-        return str(found[found.lastindex or 0]).strip()
+    if match := _CURRENCY.search(shown):
+        return str(match[match.lastindex or 0]).strip()
     return "%" if "%" in _QUOTED.sub("", shown) else ""
 
 
