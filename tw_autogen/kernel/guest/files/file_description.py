@@ -33,7 +33,7 @@ from .fitted_lines import ALL_OF_IT
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_title_and_tables
 from .plural import pluralize
-from .schema_table import describe_typed_table, rows_of, value_text
+from .schema_table import describe_schema_table, rows_of, value_text
 from .statistics_files import read_statistics
 from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import encoding_words, find_encoding
@@ -298,7 +298,7 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
     index = _index_names(schema)
     kept = [at for at, column in enumerate(schema.names) if str(column) not in index]
     names, kinds = [str(schema.names[index]) for index in kept], [str(schema.types[index]) for index in kept]
-    described = describe_typed_table(name, names, rows_of(columns, kept), kinds, str(count))
+    described = describe_schema_table(name, names, rows_of(columns, kept), kinds, str(count))
     if index:
         rows = rows_of(columns, [schema.names.index(column) for column in index])
         shown = profile_columns(index, [[*map(value_text, row)] for row in rows], missing=NULLS)
@@ -316,7 +316,7 @@ def _max_rows(columns: Collection[str]) -> int:
 def _describe_statistics(path: str, name: str, terms: Collection[str]) -> Description:
     table = read_statistics(path, name, max_cells=MAX_CELLS)
     count = f"{'more than ' * table.more}{len(table.rows)}"
-    headline, lines, tables = describe_typed_table(
+    headline, lines, tables = describe_schema_table(
         name, list(table.kinds), table.rows, list(table.kinds.values()), count
     )
     return Description(f"{table.program}: {headline}", lines + table.notes, tables)
@@ -369,7 +369,7 @@ def _describe_table(database: sqlite3.Connection, table: str) -> tuple[str, list
     if not whole or len(rows) == most:
         _, counted, _ = _first_rows(database, f"SELECT count(*) FROM {quoted}", several=False)
         count = str(counted[0][0]) if counted else f"more than {count}"
-    headline, lines, tables = describe_typed_table(table, names, rows, [kinds.get(name, "") for name in names], count)
+    headline, lines, tables = describe_schema_table(table, names, rows, [kinds.get(name, "") for name in names], count)
     if keys:
         lines.append(f"primary key: {', '.join(map(repr, keys))}")
     for row in database.execute(f"PRAGMA foreign_key_list({quoted})"):
@@ -425,7 +425,7 @@ def _describe_xml(path: str, name: str, terms: Collection[str]) -> Description:
         return described
     most = max(100, MAX_CELLS // len(records.names))
     count = len(records.rows)
-    headline, lines, tables = describe_typed_table(
+    headline, lines, tables = describe_schema_table(
         name, records.names, records.rows[:most], [""] * len(records.names), str(count)
     )
     lines.append(f"to be read with {records.call(name)}")

@@ -12,7 +12,7 @@ from .json_outline import record_lines
 from .text_table import TextTable, cut_line
 
 
-def describe_typed_table(
+def describe_schema_table(
     name: str, names: list[str], rows: list[list[Any]], kinds: Sequence[str], count: str
 ) -> tuple[str, list[str], list[tuple[str, list[Column]]]]:
     """Describe rows of values whose types the file says.
