@@ -42,9 +42,9 @@ class Event:
     def to_dict(self) -> dict[str, Any]:
         """Return `{"event": "CellRan", …}` with plain values only."""
         plain: dict[str, Any] = {"event": type(self).__name__}
-        for one in dataclasses.fields(self):
-            value = getattr(self, one.name)
-            plain[one.name] = value.to_dict() if isinstance(value, Post | Plan) else value
+        for spec in dataclasses.fields(self):
+            value = getattr(self, spec.name)
+            plain[spec.name] = value.to_dict() if isinstance(value, Post | Plan) else value
         return plain
 
     @property
@@ -533,9 +533,9 @@ def event_from_dict(plain: Mapping[str, Any]) -> Event:
     if name not in _kinds():
         raise ValueError(f"no event is called {name!r}{nearest(name, _kinds())}")
     kind, values = _kinds()[name], {}
-    for one, read in _readers(kind):  # type: ignore[arg-type]  # a class is hashable
-        if one in plain:
-            values[one] = read(plain[one])
+    for spec, read in _readers(kind):  # type: ignore[arg-type]  # a class is hashable
+        if spec in plain:
+            values[spec] = read(plain[spec])
     return kind(**values)
 
 
@@ -553,24 +553,24 @@ def _kinds() -> Mapping[str, type[Event]]:
 def _readers(kind: type[Event]) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
     """Return for each field of an event what reads its value; somebody else may have written it."""
     types = get_type_hints(kind)
-    return tuple((one.name, _reader(one, types[one.name])) for one in dataclasses.fields(kind))
+    return tuple((spec.name, _reader(spec, types[spec.name])) for spec in dataclasses.fields(kind))
 
 
-def _reader(one: dataclasses.Field[Any], type_: Any) -> Callable[[Any], Any]:
+def _reader(spec: dataclasses.Field[Any], type_: Any) -> Callable[[Any], Any]:
     if type_ is Post:
         return lambda value: Post.from_dict(value).with_stated_plan()
     if type_ is Plan:
         return Plan.from_dict
     fits = bounded_json.check_of(type_)
-    keys, words = one.metadata.get("keys"), one.metadata.get("words")
+    keys, words = spec.metadata.get("keys"), spec.metadata.get("words")
 
     def read(value: Any) -> Any:
         if not fits(value):
-            raise ValueError(f"{one.name}: expected {one.type}, got {reprlib.repr(value)}")
+            raise ValueError(f"{spec.name}: expected {spec.type}, got {reprlib.repr(value)}")
         if keys and not all(keys <= part.keys() for part in value):
-            raise ValueError(f"{one.name}: each needs {', '.join(sorted(keys))}")
+            raise ValueError(f"{spec.name}: each needs {', '.join(sorted(keys))}")
         if words and value not in words:
-            raise ValueError(f"{one.name}: {reprlib.repr(value)} is none of {', '.join(sorted(words))}")
+            raise ValueError(f"{spec.name}: {reprlib.repr(value)} is none of {', '.join(sorted(words))}")
         return value
 
     return read

@@ -274,14 +274,14 @@ def _add_pairs(
         else:
             missing.append((line, number))
     computed: dict[float, NumberSource] = {}
-    for line, one in missing if len(missing) <= _MAX_COMPUTED else ():
+    for line, unfounded in missing if len(missing) <= _MAX_COMPUTED else ():
         near = [*operands.get(line, ())[:_MAX_OPERANDS], *operands.get(line - 1, ())[:_MAX_OPERANDS], *asked]
-        source = _computed(one, itertools.chain(itertools.permutations(near, 2), told_and_asked))
+        source = _computed(unfounded, itertools.chain(itertools.permutations(near, 2), told_and_asked))
         if source is not None:
-            sources[one.start] = computed[one.value] = source
-    for _, one in missing:  # what is said twice is computed once
-        if one.start not in sources and one.value in computed:
-            sources[one.start] = replace(computed[one.value], number=one.text, start=one.start)
+            sources[unfounded.start] = computed[unfounded.value] = source
+    for _, unfounded in missing:  # what is said twice is computed once
+        if unfounded.start not in sources and unfounded.value in computed:
+            sources[unfounded.start] = replace(computed[unfounded.value], number=unfounded.text, start=unfounded.start)
 
 
 def _requested(query: str) -> list[WrittenNumber]:

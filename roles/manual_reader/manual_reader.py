@@ -293,17 +293,17 @@ def _wanted_parts(request: str, headings: list[_Heading], count: int) -> list[_P
     keys = [heading.words.casefold()[:_HEADING_CHARS] if len(heading.words) > 2 else "" for heading in headings]
     named = _named_in(request.casefold(), set(keys) - {""})
     parts = list[_Part]()
-    for index, one in enumerate(headings):
+    for index, own in enumerate(headings):
         if keys[index] not in named:
             continue
         below = (
             later.line - 1
             for later in map(headings.__getitem__, range(index + 1, len(headings)))
-            if later.level <= one.level
+            if later.level <= own.level
         )
-        if parts and one.line <= parts[-1].last:
+        if parts and own.line <= parts[-1].last:
             parts.pop()  # what is named with a part of it: the manual's title, for instance
-        parts.append(_Part(one.line, next(below, count)))
+        parts.append(_Part(own.line, next(below, count)))
     apart = list[_Part]()
     for part in parts:
         first = apart.pop().first if apart and part.first == apart[-1].last + 1 else part.first

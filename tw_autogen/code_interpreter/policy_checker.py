@@ -433,7 +433,7 @@ class PolicyChecker(ast.NodeVisitor):
         if (name in RUN_TEXT and (RUN_TEXT[name] != "style" or "style" in path)) or ".".join(
             path[:2]
         ) in FORMULA_MODULES:
-            for argument in [*first, *(one for one in given[1:] if isinstance(one, ast.Dict))]:
+            for argument in [*first, *(literal for literal in given[1:] if isinstance(literal, ast.Dict))]:
                 self._run_text(node, argument)
         elif name in ("format", "format_map") and isinstance(func, ast.Attribute):
             styled = "style" in "".join(path) or (first and isinstance(first[0], ast.Dict) and name == "format")

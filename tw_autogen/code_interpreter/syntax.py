@@ -381,20 +381,20 @@ class Values:
         """Yield what an expression may come to, through variables, conditions and containers."""
         todo, seen = [node], set[str]()
         while todo:
-            one = todo.pop()
-            if isinstance(one, ast.Name) and one.id not in seen:
-                seen.add(one.id)
-                todo += self.known.get(one.id, ())
-            elif isinstance(one, ast.Dict | ast.BoolOp):
-                todo += one.values
-            elif isinstance(one, ast.List | ast.Tuple | ast.Set):
-                todo += one.elts
-            elif isinstance(one, ast.IfExp):
-                todo += [one.body, one.orelse]
-            elif isinstance(one, ast.Starred | ast.NamedExpr | ast.Subscript):
-                todo.append(one.value)
+            expression = todo.pop()
+            if isinstance(expression, ast.Name) and expression.id not in seen:
+                seen.add(expression.id)
+                todo += self.known.get(expression.id, ())
+            elif isinstance(expression, ast.Dict | ast.BoolOp):
+                todo += expression.values
+            elif isinstance(expression, ast.List | ast.Tuple | ast.Set):
+                todo += expression.elts
+            elif isinstance(expression, ast.IfExp):
+                todo += [expression.body, expression.orelse]
+            elif isinstance(expression, ast.Starred | ast.NamedExpr | ast.Subscript):
+                todo.append(expression.value)
             else:
-                yield one
+                yield expression
 
     def keys(self, node: ast.expr) -> list[ast.expr | None]:
         """Return the keys of a dict, also of a variable that is set to one; else the expression itself."""

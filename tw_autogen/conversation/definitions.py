@@ -76,9 +76,9 @@ class Definitions:
             rounds: All rounds of the session, oldest first. Changes that no longer fit are left out.
         """
         state = cls()
-        for one in rounds:
+        for round_ in rounds:
             begun = False
-            for post in one.posts:
+            for post in round_.posts:
                 found = post.attachment(AttachmentType.definitions)
                 changes = found.extra if found is not None and isinstance(found.extra, list) else []
                 for change in (plain for plain in changes if isinstance(plain, Mapping)):
@@ -168,7 +168,7 @@ class Definitions:
         for definition in self.in_force:
             if _folded(definition.name) == _folded(name):
                 return definition
-        known = ", ".join(repr(one.name) for one in self.in_force) or "none"
+        known = ", ".join(repr(other.name) for other in self.in_force) or "none"
         raise ValueError(f"no definition in force is called {name!r}; those in force: {known}")
 
 

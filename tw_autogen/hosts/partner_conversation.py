@@ -268,7 +268,7 @@ class PartnerConversation:
         if self._rules is not None and self._rules != rules:
             notes.append(f"(House rules from now on: {rules or 'none'})")
         self._rules = rules
-        return "\n\n".join([request, *notes]), [path for one in given for path in one.paths]
+        return "\n\n".join([request, *notes]), [path for line in given for path in line.paths]
 
     def begun(self) -> None:
         """Mark that the round of the newest `compose_request` has begun, and its files have arrived."""

@@ -99,10 +99,12 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
 
     write = real(settings.write)
     kept: dict[str, Mapping[str, tuple[int, int]]] = {}
-    for one in write if settings.sandbox != OFF else ():
-        looked = place.kept.get(one)
+    for folder in write if settings.sandbox != OFF else ():
+        looked = place.kept.get(folder)
         try:
-            kept |= protected_in(one, place.folder, known=place.known, others=len(kept)) if looked is None else looked
+            kept |= (
+                protected_in(folder, place.folder, known=place.known, others=len(kept)) if looked is None else looked
+            )
         except (OverflowError, PermissionError) as error:
             reason = str(error) if isinstance(error, OverflowError) else f"{error.filename}: {error.strerror}"
             text = f"{reason}; settings files and hooks can't be kept read-only there, so no code is run"
@@ -115,7 +117,7 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         used = _used_outside((str(place.folder), *write), {*real_by_name.values(), *of_python})
         elsewhere = _named_elsewhere_in(place, [*write, *kept], tuple(used), _MAX_KEPT - len(kept))
         kept |= {**used, **elsewhere}
-        linked = [one for one, path in real_by_name.items() if one != path]
+        linked = [name for name, path in real_by_name.items() if name != path]
         linked += [settings.python] if os.sep in settings.python else []
         _refuse_links((str(place.folder), *write), linked, kept)
     known = {path: found for folders in kept.values() for path, found in folders.items()}
@@ -207,12 +209,12 @@ def _refuse_links(folders: Sequence[str], used: Iterable[str], kept: Iterable[st
     Raises:
         KernelStartError: names the link, and where it leads.
     """
-    for one in used:
-        for link in walk_links(one).links:
+    for used_path in used:
+        for link in walk_links(used_path).links:
             folder = next((folder for folder in folders if is_below(link, folder)), "")
             if folder and not any(is_below(link, path) for path in kept):
                 text = (
-                    f"{link}: {one}, which this program uses, is reached over this link, and code could lead it "
+                    f"{link}: {used_path}, which this program uses, is reached over this link, and code could lead it "
                     f"elsewhere, so no code is run; name {os.path.realpath(link)} instead, or let code work in another "
                     "folder"
                 )

@@ -540,16 +540,16 @@ def wait_for_messages(
         descriptors: What else is to become readable.
     """
     until = time.monotonic() + seconds
-    cuts = [one.cut for one in sockets]
+    cuts = [sock.cut for sock in sockets]
     due: Collection[ZmtpSocket | int] = sockets
     while True:
-        for one in sockets:
-            if one in due or one.retry_seconds == 0.0:
-                one.read(time.monotonic() + _SLICE_SECONDS)
-        for one in sending:
-            one.advance(reads=False)
-        ready: set[ZmtpSocket | int] = {one for one in sockets if one.has_message}
-        over = bool(ready) or cuts != [one.cut for one in sockets]
+        for waiting_sock in sockets:
+            if waiting_sock in due or waiting_sock.retry_seconds == 0.0:
+                waiting_sock.read(time.monotonic() + _SLICE_SECONDS)
+        for waiting_sock in sending:
+            waiting_sock.advance(reads=False)
+        ready: set[ZmtpSocket | int] = {sock for sock in sockets if sock.has_message}
+        over = bool(ready) or cuts != [sock.cut for sock in sockets]
         left = 0.0 if over else max(0.0, until - time.monotonic())
         due = _select(sockets, sending, descriptors, left)
         ready.update(descriptor for descriptor in due if isinstance(descriptor, int))
@@ -563,10 +563,10 @@ def _select(
     """Wait until anything can be done; return the lines and descriptors where it can."""
     lines = [*((waiting, True) for waiting in sockets), *((sender, False) for sender in sending)]
     with _Selector() as selector:
-        for one, reads in lines:
-            seconds = min(seconds, one.retry_seconds)
-            if events := one.events(reads=reads):
-                selector.register(one.fileno(), events, one)
+        for sock, reads in lines:
+            seconds = min(seconds, sock.retry_seconds)
+            if events := sock.events(reads=reads):
+                selector.register(sock.fileno(), events, sock)
         taken = set(descriptors) & set(selector.get_map())  # closed by another thread, and given to a line since
         for descriptor in set(descriptors) - taken:
             selector.register(descriptor, selectors.EVENT_READ, descriptor)

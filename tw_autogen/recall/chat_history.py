@@ -449,4 +449,4 @@ def _reads(code: str, name: str) -> bool:
     """
     tree = parsed_cell(code)
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)] if tree else []
-    return any(one.id == name and isinstance(one.ctx, ast.Load) for one in names)
+    return any(node.id == name and isinstance(node.ctx, ast.Load) for node in names)

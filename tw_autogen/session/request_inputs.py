@@ -117,9 +117,9 @@ def checked_inputs(
         raise ConfigError(f"variables: expected a mapping of names to values, got {type(variables).__name__}")
     _check_images(images)
     wanted = several(files)
-    for one in wanted:
-        if isinstance(one, str) and (problem := url_problem(one)):
-            raise ConfigError(f"{one[:_SHOWN_CHARS]}: {problem}")
+    for given in wanted:
+        if isinstance(given, str) and (problem := url_problem(given)):
+            raise ConfigError(f"{given[:_SHOWN_CHARS]}: {problem}")
     try:
         paths = [Path(path) for path in wanted]
     except TypeError as error:
@@ -424,7 +424,8 @@ class SessionInputs(Closing):
             folder: Open since files were named there; it stays the caller's.
         """
         here = folder.info(".")
-        known = (one for one in self._distrusted if one.path == folder.path)  # a path that it had before counts too
+        # A path that it had before counts too.
+        known = (earlier for earlier in self._distrusted if earlier.path == folder.path)
         if self._end.alive and not any(os.path.samestat(here, folder.info(".")) for folder in known):
             self._distrusted.append(self._open_folders.enter_context(folder.open_folder(".")))
 

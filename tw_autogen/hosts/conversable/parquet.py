@@ -154,8 +154,8 @@ def _kinds(kind: Any) -> Iterator[Any]:
     inner = [getattr(kind, name) for name in names if hasattr(kind, name)]
     if pa.types.is_struct(kind) or pa.types.is_union(kind):
         inner += [kind.field(index).type for index in range(kind.num_fields)]
-    for one in inner:
-        yield from _kinds(one)
+    for inner_kind in inner:
+        yield from _kinds(inner_kind)
 
 
 def _start(chunk: Any) -> int:

@@ -97,7 +97,7 @@ def named_files(error: BaseException) -> list[str]:
     if not found:
         text = error_text(error)
         found = [match[1] for match in _QUOTED.finditer(text)]
-        found = found or [one[1] for pattern in _UNQUOTED if (one := pattern.search(text))]
+        found = found or [hit[1] for pattern in _UNQUOTED if (hit := pattern.search(text))]
         cut = _CUT.search(text)
         if cut or _UNNAMED in text:
             found = [name for name in _of_line(error) if name.endswith(cut[1] if cut else "")]

@@ -251,9 +251,9 @@ class Hints:
                 continue
             there: dict[str, str] = {}
             for place in places:
-                for one in list_files(place)[0][:_MAX_LIKE]:
-                    shown = one.name if place == self._folder else os.path.join(place, one.name)
-                    there.setdefault(_stem(one.name), shown)
+                for entry in list_files(place)[0][:_MAX_LIKE]:
+                    shown = entry.name if place == self._folder else os.path.join(place, entry.name)
+                    there.setdefault(_stem(entry.name), shown)
             if near := nearest([_stem(path)], there):
                 return f"Similar files that are there: {', '.join(repr(there[name]) for name in near)}."
         return ""

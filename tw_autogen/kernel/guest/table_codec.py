@@ -117,8 +117,8 @@ def pack_table(table: pd.DataFrame | pd.Series[Any], codec: Codec) -> str:
     text = dumps(header).encode("ascii")
     with codec.new_file(".table") as (name, file):
         file.write(_LENGTHS.pack(len(text), sum(piece.nbytes for piece in raw)) + text)
-        for one in raw:
-            file.write(one.view("u1").data)
+        for part in raw:
+            file.write(part.view("u1").data)
         if arrow is not None:
             arrow.write(file)
     return name

@@ -82,8 +82,8 @@ def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:
     if child == 0:
         supervise(channel, request, sockets)
     channel.close()
-    for one in sockets:
-        os.close(one)
+    for sock in sockets:
+        os.close(sock)
     with contextlib.suppress(ChildProcessError):
         os.waitpid(child, 0)
 

@@ -154,10 +154,10 @@ def admit(
     ours = {os.stat(path).st_dev for path in _MEMORY}  # before anything is shown in their place
     with ExitStack() as undo:
         sources = {}
-        for one in own:
-            if any(one.startswith(f"{path.rstrip('/')}/") for path in folders):
-                sources[one] = open_known(one, {})  # where `build` has shown it, before anything covers it
-                undo.callback(os.close, sources[one])
+        for folder in own:
+            if any(folder.startswith(f"{path.rstrip('/')}/") for path in folders):
+                sources[folder] = open_known(folder, {})  # where `build` has shown it, before anything covers it
+                undo.callback(os.close, sources[folder])
         folders |= dict.fromkeys(sources, True)
         for path, writable in sorted(folders.items()):  # what lies above comes first
             _show_granted(path, sources.get(path), known, ours, writable=writable)
@@ -196,7 +196,7 @@ def outermost(paths: Iterable[str]) -> list[str]:
     """Leave out, of what may be read, what doesn't exist and what lies below another one; links come as they are."""
     kept: list[str] = []
     for path in sorted({os.path.normpath(path) for path in listed_and_read(paths)[1]}):
-        inside = any(is_below(path, one) for one in kept if not os.path.islink(one))
+        inside = any(is_below(path, other) for other in kept if not os.path.islink(other))
         if os.path.lexists(path) and not inside:
             kept.append(path)
     return kept

@@ -227,24 +227,24 @@ class _Look:
         whole = len(first) < max(1000, self._left + len(first))
         listed = len(self.listed)
         self.listed.append(folder)
-        for one in sorted(first, key=_order):
-            brought = one.name.endswith((*_METADATA, *_LIBRARIES)) or (installed and one.name == "bin")
-            left_out = one.name == self._but and depth == 0
-            if one.name in _HARMLESS and one.is_file(follow_symlinks=False):
+        for item in sorted(first, key=_order):
+            brought = item.name.endswith((*_METADATA, *_LIBRARIES)) or (installed and item.name == "bin")
+            left_out = item.name == self._but and depth == 0
+            if item.name in _HARMLESS and item.is_file(follow_symlinks=False):
                 continue
-            if left_out or one.name.startswith(".") and not (package and one.name in _LIBRARIES):
+            if left_out or item.name.startswith(".") and not (package and item.name in _LIBRARIES):
                 whole = False
-            elif one.is_symlink():
-                kept += [one.path] if self._may_follow(one, package=package, depth=depth) else []
-            elif not one.is_dir():
-                wanted = package or one.name.endswith(_PYTHON)
+            elif item.is_symlink():
+                kept += [item.path] if self._may_follow(item, package=package, depth=depth) else []
+            elif not item.is_dir():
+                wanted = package or item.name.endswith(_PYTHON)
                 whole = whole and wanted
-                kept += [one.path] if wanted else []
-            elif one.name == "__pycache__":
-                kept.append(one.path)
-            elif self._may_look(one, depth) and (package or brought or one.name.isidentifier()):
-                inner, all_of_it = self.at(one.path, package=package or brought, depth=depth + 1)
-                kept += [one.path] if all_of_it else inner
+                kept += [item.path] if wanted else []
+            elif item.name == "__pycache__":
+                kept.append(item.path)
+            elif self._may_look(item, depth) and (package or brought or item.name.isidentifier()):
+                inner, all_of_it = self.at(item.path, package=package or brought, depth=depth + 1)
+                kept += [item.path] if all_of_it else inner
                 whole = whole and all_of_it
             else:
                 whole = False

@@ -330,8 +330,8 @@ def _examples(form: str, texts: Sequence[str]) -> list[str]:
             return 0.0
 
     units: dict[str, str] = {}
-    for one in texts:
-        units.setdefault(_NUMBER_PART.sub("", one), one)
+    for value in texts:
+        units.setdefault(_NUMBER_PART.sub("", value), value)
     if 1 < len(units) <= _MAX_UNITS and form in ("with a unit", "with a currency"):
         return list(units.values())
     return list(dict.fromkeys([min(texts, key=size), max(texts, key=size)]))

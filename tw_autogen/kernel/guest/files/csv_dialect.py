@@ -404,11 +404,11 @@ def pandas_names(header: Sequence[str]) -> list[str]:
         ['a', 'a.2', 'a.1']
     """
     known, found, there = Counter[str](), list(header), set(header)
-    for index, one in enumerate(header):
-        name, count = one, known[one]
-        while one and count > 0:
-            known[one] = count + 1
-            name = f"{one}.{count}"
+    for index, cell in enumerate(header):
+        name, count = cell, known[cell]
+        while cell and count > 0:
+            known[cell] = count + 1
+            name = f"{cell}.{count}"
             count = count + 1 if name in there else known[name]
         found[index] = name
         there.add(name)

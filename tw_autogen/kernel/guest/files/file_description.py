@@ -396,7 +396,7 @@ def _first_rows(
     names: list[str] = []
     try:
         cursor = database.execute(query)
-        names = [str(one[0]) for one in cursor.description]
+        names = [str(column[0]) for column in cursor.description]
         rows.extend(map(list, cursor))
     except sqlite3.OperationalError as error:
         if str(error) != "interrupted" or (several and not rows):

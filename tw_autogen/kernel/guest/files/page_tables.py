@@ -200,8 +200,8 @@ class _Grid:
             self.claim(width := int(cell.get("colspan") or 1))
             below += [(len(row) + index, text, height - 1) for index in range(width) if height > 1]
             row += [text] * width
-        for one in above:
-            below += self._take(one, row)
+        for span in above:
+            below += self._take(span, row)
         self._above = below
         return row
 

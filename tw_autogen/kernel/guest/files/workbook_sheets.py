@@ -199,13 +199,13 @@ def _read_old_sheets(path: str, max_sheets: int, max_rows: int) -> tuple[list[st
         tables = [sheet for sheet in book.sheets_metadata if sheet.typ == python_calamine.SheetTypeEnum.WorkSheet]
         sheets = []
         for about in tables[:max_sheets]:
-            one = book.get_sheet_by_name(about.name)
-            most = max(_FIRST_ROWS, min(max_rows, MAX_CELLS // (one.width or 1)))
-            read = one.to_python(skip_empty_area=False, nrows=most + 1)
+            old_sheet = book.get_sheet_by_name(about.name)
+            most = max(_FIRST_ROWS, min(max_rows, MAX_CELLS // (old_sheet.width or 1)))
+            read = old_sheet.to_python(skip_empty_area=False, nrows=most + 1)
             rows = [_without_end(list(map(_as_excel, row))) for row in read]
             hidden = about.visible != python_calamine.SheetVisibleEnum.Visible
-            merged = [(*first, *last) for first, last in one.merged_cell_ranges or ()]
-            sheets.append(Sheet(one.name, rows, len(rows) > most, hidden, merged=merged, engine="calamine"))
+            merged = [(*first, *last) for first, last in old_sheet.merged_cell_ranges or ()]
+            sheets.append(Sheet(old_sheet.name, rows, len(rows) > most, hidden, merged=merged, engine="calamine"))
         return [table.name for table in tables], sheets
 
 
