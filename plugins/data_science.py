@@ -53,8 +53,8 @@ class Filled(Step):
     """Learned one value for each column."""
 
     def __init__(self, df: pd.DataFrame, values: dict[str, Any]) -> None:
-        words = ", ".join(f"{column}={value!r}" for column, value in values.items()) or "nothing to fill"
-        super().__init__("fill_missing", df, list(values), words)
+        summary = ", ".join(f"{column}={value!r}" for column, value in values.items()) or "nothing to fill"
+        super().__init__("fill_missing", df, list(values), summary)
         self.values = values
 
     def apply(self, df: pd.DataFrame) -> pd.DataFrame:
@@ -75,7 +75,7 @@ class Transformed(Step):
         super().__init__(name, df, columns)
         self._replaces, self._text = replaces, text
         self.tool = tool.fit(_plain(df, columns, text=text))
-        self.columns = [str(one) for one in self.tool.get_feature_names_out(columns)]
+        self.columns = [str(name) for name in self.tool.get_feature_names_out(columns)]
         given = "" if self.columns == columns else f"; gives {', '.join(self.columns)}"
         self.about = f"{type(tool).__name__} of {', '.join(columns)}{given}"
 
@@ -84,8 +84,8 @@ class Transformed(Step):
         values = pd.DataFrame(made, columns=self.columns, index=df.index)
         if self.columns == self.needs:
             return df.assign(**dict(values.items()))
-        new = [one for one in self.columns if one not in self.needs]
-        taken = [one for one in new if one in df]
+        new = [column for column in self.columns if column not in self.needs]
+        taken = [column for column in new if column in df]
         if taken:
             raise ValueError(f"there is a column {taken[0]!r} already; rename it first")
         return (df.drop(columns=self.needs) if self._replaces else df).assign(**dict(values[new].items()))
@@ -148,7 +148,7 @@ class TargetMeans(Step):
         return df.assign(**dict(self._named(self.tool.transform(_plain(df, self.needs, text=True)), df).items()))
 
     def _named(self, values: Any, df: pd.DataFrame) -> pd.DataFrame:
-        return pd.DataFrame(values, columns=[f"{one}_target_mean" for one in self.needs], index=df.index)
+        return pd.DataFrame(values, columns=[f"{column}_target_mean" for column in self.needs], index=df.index)
 
 
 class Crossed(Step):
@@ -168,8 +168,10 @@ class Binned(Step):
     """Learned the inner edges of intervals; what lies beyond the outer ones belongs to the first or the last."""
 
     def __init__(self, df: pd.DataFrame, edges: dict[str, np.ndarray]) -> None:
-        words = "; ".join(f"{column} at {', '.join(f'{one:.6g}' for one in some)}" for column, some in edges.items())
-        super().__init__("bin_columns", df, list(edges), words)
+        summary = "; ".join(
+            f"{column} at {', '.join(f'{edge:.6g}' for edge in some)}" for column, some in edges.items()
+        )
+        super().__init__("bin_columns", df, list(edges), summary)
         self.edges = edges
 
     def apply(self, df: pd.DataFrame) -> pd.DataFrame:
@@ -185,20 +187,20 @@ class Selected(Step):
     """Learned which columns are of no use; those that were not judged, such as the label, stay."""
 
     def __init__(self, df: pd.DataFrame, judged: list[str], dropped: list[str], why: str) -> None:
-        self.dropped, self.kept = dropped, [one for one in judged if one not in dropped]
-        words = f"{why}; kept {', '.join(self.kept) or 'none'}; dropped {', '.join(dropped) or 'none'}"
-        super().__init__("select_columns", df, self.kept, words)
+        self.dropped, self.kept = dropped, [column for column in judged if column not in dropped]
+        summary = f"{why}; kept {', '.join(self.kept) or 'none'}; dropped {', '.join(dropped) or 'none'}"
+        super().__init__("select_columns", df, self.kept, summary)
 
     def apply(self, df: pd.DataFrame) -> pd.DataFrame:
-        return df.drop(columns=[one for one in self.dropped if one in df])
+        return df.drop(columns=[column for column in self.dropped if column in df])
 
 
 class Timed(Step):
     """Learned which parts of its times vary."""
 
     def __init__(self, df: pd.DataFrame, parts: dict[str, list[str]]) -> None:
-        words = "; ".join(f"{', '.join(some) or 'nothing'} of {column}" for column, some in parts.items())
-        super().__init__("time_parts", df, list(parts), words)
+        summary = "; ".join(f"{', '.join(some) or 'nothing'} of {column}" for column, some in parts.items())
+        super().__init__("time_parts", df, list(parts), summary)
         self.parts = parts
 
     def apply(self, df: pd.DataFrame) -> pd.DataFrame:
@@ -219,7 +221,7 @@ def fill_missing(
     if strategy == "constant" and value is None:
         raise ValueError("strategy 'constant' needs `value`")
     if columns is None:
-        columns = [str(one) for one in df if one != label and df[one].isna().any()]
+        columns = [str(column) for column in df if column != label and df[column].isna().any()]
     _check(df, columns, label)
     values = {}
     for column in columns:
@@ -254,10 +256,15 @@ def encode_categories(df: pd.DataFrame, columns: list[str], method: str = "oneho
     _check(df, columns)
     if method == "count":
         counts = [
-            df[one].astype(object).value_counts(dropna=False).rename(f"{one}_count").rename_axis(one).to_frame()
-            for one in columns
+            df[column]
+            .astype(object)
+            .value_counts(dropna=False)
+            .rename(f"{column}_count")
+            .rename_axis(column)
+            .to_frame()
+            for column in columns
         ]
-        steps = [Looked("count", df, [one], found, other=0.0) for one, found in zip(columns, counts, strict=True)]
+        steps = [Looked("count", df, [column], found, other=0.0) for column, found in zip(columns, counts, strict=True)]
         return Chained("encode_categories", df, steps)
     tools = _sklearn("preprocessing")
     if method == "onehot":
@@ -289,10 +296,10 @@ def group_statistics(
     df: pd.DataFrame, by: list[str], columns: list[str], statistics: tuple[str, ...] | list[str] = ("mean",)
 ) -> Step:
     """Learn statistics of columns within groups."""
-    for one in statistics:
-        _one_of("statistics", one, ("mean", "median", "std", "min", "max", "sum", "count", "nunique"))
+    for statistic in statistics:
+        _one_of("statistics", statistic, ("mean", "median", "std", "min", "max", "sum", "count", "nunique"))
     _check(df, [*by, *columns])
-    plain = df[columns].groupby([df[one].astype(object) for one in by], dropna=False)
+    plain = df[columns].groupby([df[column].astype(object) for column in by], dropna=False)
     found = plain.agg(list(statistics))
     found.columns = [f"{column}_{one}_by_{'_'.join(by)}" for column, one in found.columns]
     return Looked("group_statistics", df, by, found)
@@ -327,18 +334,20 @@ def select_columns(df: pd.DataFrame, label: str = "", method: str = "general", t
     """Learn which columns are of no use."""
     _one_of("method", method, ("general", "variance", "tree"))
     _check(df, [], label)
-    judged = [str(one) for one in df if one != label]
+    judged = [str(column) for column in df if column != label]
     if method == "general":
-        useless = [one for one in judged if df[one].nunique(dropna=False) < 2]
+        useless = [column for column in judged if df[column].nunique(dropna=False) < 2]
         return Selected(df, judged, useless, "without any value, or with one only")
-    numeric = [one for one in judged if is_numeric_dtype(df[one])]
+    numeric = [column for column in judged if is_numeric_dtype(df[column])]
     if not numeric:
         raise ValueError("no numeric column to judge; encode the categories first")
     plain = _plain(df, numeric)
     if method == "variance":
         least = 0.0 if threshold is None else threshold
-        kept = [one for one in numeric if float(np.nanvar(plain[one])) > least]
-        return Selected(df, numeric, [one for one in numeric if one not in kept], f"variance at most {least:g}")
+        kept = [column for column in numeric if float(np.nanvar(plain[column])) > least]
+        return Selected(
+            df, numeric, [column for column in numeric if column not in kept], f"variance at most {least:g}"
+        )
     if not label:
         raise ValueError("method 'tree' needs `label`")
     trees, target = _sklearn("ensemble"), _label(df, label)
@@ -346,8 +355,8 @@ def select_columns(df: pd.DataFrame, label: str = "", method: str = "general", t
     forest = (trees.RandomForestRegressor if many else trees.RandomForestClassifier)(n_estimators=100, random_state=0)
     forest.fit(plain.fillna(plain.median()).fillna(0.0), target)
     least = float(forest.feature_importances_.mean()) if threshold is None else threshold
-    kept = [one for one, weight in zip(numeric, forest.feature_importances_, strict=True) if weight >= least]
-    useless = [one for one in numeric if one not in kept]
+    kept = [column for column, weight in zip(numeric, forest.feature_importances_, strict=True) if weight >= least]
+    useless = [column for column in numeric if column not in kept]
     return Selected(df, numeric, useless, f"importance for {label} in a random forest below {least:.4g}")
 
 
@@ -363,8 +372,8 @@ def time_parts(df: pd.DataFrame, columns: list[str], parts: list[str] | None = N
 
 
 STEPS = {
-    one.__name__: one
-    for one in (
+    function.__name__: function
+    for function in (
         fill_missing, scale_columns, encode_categories, encode_target, cross_categories, group_statistics, bin_columns,
         polynomial_features, select_columns, time_parts,
     )
@@ -417,8 +426,8 @@ def _plain(df: pd.DataFrame, columns: list[str], *, text: bool = False) -> pd.Da
     if not text:
         return df[columns].astype("float64")
     plain = {
-        one: [np.nan if gap else _word(value) for value, gap in zip(df[one], df[one].isna(), strict=True)]
-        for one in columns
+        column: [np.nan if gap else _word(value) for value, gap in zip(df[column], df[column].isna(), strict=True)]
+        for column in columns
     }
     return pd.DataFrame(plain, index=df.index, dtype=object)
 
@@ -431,7 +440,7 @@ def _word(value: Any) -> str:
 def _filled(column: pd.Series, value: Any) -> pd.Series:
     """Fill a column; one of whole numbers becomes one of floats where the value is none."""
     if column.dtype == object:
-        filled = [value if gap else one for one, gap in zip(column, column.isna(), strict=True)]
+        filled = [value if gap else fill for fill, gap in zip(column, column.isna(), strict=True)]
         return pd.Series(filled, index=column.index, name=column.name, dtype=object)
     if is_numeric_dtype(column) and isinstance(value, float) and not value.is_integer():
         column = column.astype("Float64" if pd.api.types.is_extension_array_dtype(column) else "float64")

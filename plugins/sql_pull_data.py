@@ -179,13 +179,13 @@ class SqliteDatabase:
         return path
 
 
-def _told(words: str) -> ValueError:
+def _told(message: str) -> ValueError:
     """Return an error for the engine's words."""
-    if "authoriz" in words or "prohibited" in words or "one statement at a time" in words:
-        return Refused(words)
-    if "too big" in words:
+    if "authoriz" in message or "prohibited" in message or "one statement at a time" in message:
+        return Refused(message)
+    if "too big" in message:
         return QueryFailed(f"a row is larger than a whole result may be; {_LESS}")
-    return QueryFailed(words)
+    return QueryFailed(message)
 
 
 class UrlDatabase:
@@ -355,7 +355,7 @@ def one_select(sql: str, *, dialect: str) -> str:
         raise Refused("it is more than one statement")
     if writing := _WRITES.search(code):
         raise Refused(f"it says {writing[0].upper()}")
-    return pieces.sub(lambda found: found[1] or " ", sql)
+    return pieces.sub(lambda match: match[1] or " ", sql)
 
 
 def _apart(path: Path, find: Callable[[Path], tuple[Path, Path | None]]) -> Path:
@@ -372,7 +372,7 @@ def _apart(path: Path, find: Callable[[Path], tuple[Path, Path | None]]) -> Path
 
 def _code(sql: str) -> str:
     """Leave out text, quoted names and comments, in which any word may stand."""
-    return _NOT_CODE.sub(lambda found: " " if found.lastindex else found[0], sql).strip().lstrip("( \t\n")
+    return _NOT_CODE.sub(lambda match: " " if match.lastindex else match[0], sql).strip().lstrip("( \t\n")
 
 
 @register_plugin
@@ -487,7 +487,7 @@ def read_sql(reply: str) -> str:
     Raises:
         QueryFailed: the model says that the tables cannot answer the question.
     """
-    text = _THINKING.sub(lambda found: "" if found[1] else found[0], reply)
+    text = _THINKING.sub(lambda match: "" if match[1] else match[0], reply)
     fence = _FENCE.search(text)
     if fence is None and (cannot := _CANNOT.match(text)):
         raise QueryFailed(f"the tables cannot answer this: {cannot[1].strip() or 'no reason given'}")

@@ -11,9 +11,9 @@ from tests.metrics import face_names, past_faces
 
 PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
-    {"closing", "deprecated", "lazy_module", "notebook_traceback", "session_layout", "unlisted_folders"}
+    {"closing", "deprecated", "lazy_module", "notebook_traceback", "plural", "session_layout", "unlisted_folders"}
     | {"file_suffixes"},
-    {"deadline", "escaped_text"},
+    {"deadline", "render_limits", "text_escaping", "text_truncation"},
     {"errors", "safe_folder", "shipped_folders", "secret_masking", "taskweaver_config", "python_source"}
     | {"bounded_json", "bounded_yaml", "variable_names", "sqlite_reader", "written_numbers"},
     {"private_files", "svg_sanitizer", "setting_values"},

@@ -7,7 +7,7 @@ PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 MUTATING = {"append", "appendleft", "add", "clear", "discard", "extend", "insert", "pop", "popitem", "remove"}
 MUTATING |= {"setdefault", "update"}
 SHARED = {
-    "code_writable_folders.py _NOTES": "the locked file in which a process writes the folders of its kernels' code",
+    "code_writable_folders.py _REGISTRIES": "the locked file where a process writes the folders of its kernels' code",
     "hosts/agentchat/agent_asker.py _LAST": "whose conversation an agent of the host is in, which sessions share",
     "hosts/agentchat/agent_asker.py _LOCKS": "one lock for each agent of the host, which sessions share",
     "kernel/first_server.py _first": "the fork server of the first kernel, until a pool takes it",

@@ -14,8 +14,8 @@ from typing import Literal
 from tw_autogen.closing import value_set
 from tw_autogen.deadline import unless_given_up
 from tw_autogen.errors import ConfigError, TwAutogenError
-from tw_autogen.escaped_text import visible
 from tw_autogen.events import ApprovalAsked, ApprovalDecided, Event
+from tw_autogen.text_escaping import visible
 
 CellApproval = Literal["always", "never", "findings"]
 """When a cell waits for a person: each one, none, or those that break the policy."""
@@ -72,7 +72,7 @@ class Proposal:
 
     @property
     def shown(self) -> str:
-        """Return the text for a person to read, hidden characters as escapes (see `tw_autogen.escaped_text`)."""
+        """Return the text for a person to read, hidden characters as escapes (see `tw_autogen.text_escaping`)."""
         return visible(self.text)
 
     @property
@@ -194,15 +194,15 @@ def decide(approve: Approve, proposal: Proposal, emit: Callable[[Event], None] |
             emit(ApprovalDecided(proposal.kind, decision.approved, decision.text, decision.reason, seconds))
 
     try:
-        said: object = unless_given_up(lambda: approve(proposal), otherwise=_GIVEN_UP, name="approval")
+        answer: object = unless_given_up(lambda: approve(proposal), otherwise=_GIVEN_UP, name="approval")
     except TwAutogenError:
         raise
     except Exception as error:  # it is the user's own
         problem = _failure(error)
         answered(Decision(False, reason=problem))
         raise ConfigError(problem) from error
-    problem = _unreadable(said)
-    decision = said if isinstance(said, Decision) and not problem else Decision(said is True, reason=problem)
+    problem = _unreadable(answer)
+    decision = answer if isinstance(answer, Decision) and not problem else Decision(answer is True, reason=problem)
     if decision.text.strip() == proposal.text.strip():
         decision = replace(decision, text="")
     answered(decision)
@@ -219,19 +219,19 @@ def _failure(error: Exception) -> str:
     return f"approve failed: {type(error).__name__}: {error}{where}"
 
 
-def _unreadable(said: object) -> str:
+def _unreadable(answer: object) -> str:
     """Return what is wrong with the result of `approve`; empty if nothing is."""
-    if isinstance(said, bool):
+    if isinstance(answer, bool):
         return ""
-    if not isinstance(said, Decision):
+    if not isinstance(answer, Decision):
         known = "return True, False, or tw_autogen.approval.Decision(False, reason=…)"
-        return f"approve returned {said!r} ({type(said).__name__}), which decides nothing; {known}"
-    if not isinstance(said.approved, bool):
-        return f"approve returned a Decision whose `approved` is {said.approved!r}, no bool"
+        return f"approve returned {answer!r} ({type(answer).__name__}), which decides nothing; {known}"
+    if not isinstance(answer.approved, bool):
+        return f"approve returned a Decision whose `approved` is {answer.approved!r}, no bool"
     return ""
 
 
-def read_decision(said: str, proposal: Proposal) -> Decision:
+def read_decision(answer: str, proposal: Proposal) -> Decision:
     r"""Read what a person typed: `y`, `n`, the changed thing itself, or in other words why not.
 
     A changed cell is all between lines of ``` (or of as many more as were shown), without words around them; a changed
@@ -239,7 +239,7 @@ def read_decision(said: str, proposal: Proposal) -> Decision:
     approves it and all later calls of that tool; for `write`, all later requests of the session.
 
     Args:
-        said: The text.
+        answer: The text.
         proposal: What was asked about.
 
     Example:
@@ -248,16 +248,16 @@ def read_decision(said: str, proposal: Proposal) -> Decision:
         >>> read_decision("1. load\n2. report", Proposal("plan", "1. load")).text
         '1. load\n2. report'
     """
-    words = said.strip().replace("\r\n", "\n")
-    if words.lower() in _YES:
+    text = answer.strip().replace("\r\n", "\n")
+    if text.lower() in _YES:
         return Decision(True)
-    if words.lower() in _NO or proposal.kind in ("packages", "rerun"):
+    if text.lower() in _NO or proposal.kind in ("packages", "rerun"):
         return Decision(False)
     if proposal.kind in ("tool", "write"):
-        always = words.lower() in _ALWAYS
-        return Decision(always, reason="" if always else words, always=always)
-    if block := _BLOCK.fullmatch(words):
+        always = text.lower() in _ALWAYS
+        return Decision(always, reason="" if always else text, always=always)
+    if block := _BLOCK.fullmatch(text):
         return Decision(True, block["text"]) if block["text"].strip() else Decision(False)
-    if proposal.kind == "plan" and _STEP.match(words):
-        return Decision(True, words)
-    return Decision(False, reason=words)
+    if proposal.kind == "plan" and _STEP.match(text):
+        return Decision(True, text)
+    return Decision(False, reason=text)

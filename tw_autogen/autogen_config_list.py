@@ -83,5 +83,5 @@ def _names_server(entry: Mapping[str, Any]) -> bool:
 
 
 @functools.lru_cache(maxsize=8)
-def _warn_once(words: str) -> None:
-    _log.warning("%s", words)
+def _warn_once(message: str) -> None:
+    _log.warning("%s", message)

@@ -100,8 +100,8 @@ def _text_chars(table: Any) -> Iterator[int]:
     """Yield how long the texts of an array, a Series or a DataFrame are, one by one; no category is copied."""
     kind = type(table).__name__
     if kind == "DataFrame":
-        for at in range(table.shape[1]):
-            yield from _text_chars(table.iloc[:, at].array)
+        for index in range(table.shape[1]):
+            yield from _text_chars(table.iloc[:, index].array)
         yield from _text_chars(table.index)
     elif kind == "Series":
         yield from _text_chars(table.array)

@@ -129,12 +129,12 @@ def problem_of(error: Exception) -> tuple[str, int | None]:
     """
     if isinstance(error, RecursionError):
         return "nested too deep", None
-    mark, words = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
     if not isinstance(error, yaml.YAMLError):
-        words = str(error)
-    words = words or "it is no YAML"
-    twice = isinstance(error, yaml.composer.ComposerError) and words.endswith("stands twice")
-    return words if twice else _QUOTED.sub("…", words), mark.line + 1 if mark else None
+        problem = str(error)
+    problem = problem or "it is no YAML"
+    twice = isinstance(error, yaml.composer.ComposerError) and problem.endswith("stands twice")
+    return problem if twice else _QUOTED.sub("…", problem), mark.line + 1 if mark else None
 
 
 class _NotPlain(Exception):

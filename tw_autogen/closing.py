@@ -37,8 +37,8 @@ def value_set(variable: ContextVar[Value], value: Value) -> Iterator[None]:
     """Set a context variable in this block.
 
     Args:
-        variable: As it was before, at the end.
-        value: What this block and what begins in it sees.
+        variable: Reset to its earlier value when the block ends.
+        value: What code in the block sees, and threads and tasks that copy its context.
     """
     token = variable.set(value)
     try:

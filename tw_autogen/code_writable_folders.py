@@ -32,7 +32,7 @@ _MAX_FOLDERS = 10_000
 _MAX_BYTES = 1 << 24
 
 
-class _Notes:
+class _FolderRegistry:
     """The file in which this process writes its folders, locked for as long as it lives.
 
     Args:
@@ -63,7 +63,7 @@ class _Notes:
         self.folders.add(folder)
 
 
-_NOTES: dict[tuple[int, Path], _Notes] = {}
+_REGISTRIES: dict[tuple[int, Path], _FolderRegistry] = {}
 
 
 def note_code_folders(folders: Iterable[Path]) -> None:
@@ -81,11 +81,11 @@ def note_code_folders(folders: Iterable[Path]) -> None:
         return
     problem: OSError | None = None
     try:
-        if state is not None:  # before trust ends: what is trusted after that is compared with the notes
+        if state is not None:  # before trust ends: what is trusted after that is compared with what is noted
             key = os.getpid(), state
-            notes = _NOTES.get(key) or _NOTES.setdefault(key, _Notes(state / "writers"))
-            for folder in wanted - notes.folders:
-                notes.add(folder)
+            registry = _REGISTRIES.get(key) or _REGISTRIES.setdefault(key, _FolderRegistry(state / "writers"))
+            for folder in wanted - registry.folders:
+                registry.add(folder)
     except OSError as error:
         problem = error
     for one in wanted:  # each time: what this process holds may be new

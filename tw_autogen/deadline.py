@@ -28,7 +28,7 @@ else:
 
 Result = TypeVar("Result")
 
-_GLANCE_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 _LAST_SECONDS = 1.0
 _GIVEN_UP: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("given_up", default=None)
 
@@ -161,7 +161,7 @@ def unless_given_up(work: Callable[[], Result], *, otherwise: Result, name: str)
                 idents.clear()
 
     done = threaded(run, name=name)
-    while not wait([done], _GLANCE_SECONDS).done:
+    while not wait([done], _POLL_SECONDS).done:
         if given_up.is_set():
             with at_work:
                 for ident in idents:
@@ -228,7 +228,7 @@ def parts_within(
     due = time.monotonic() + seconds
 
     def watch() -> None:
-        while not done.wait(_GLANCE_SECONDS):
+        while not done.wait(_POLL_SECONDS):
             if time.monotonic() > due or (abandoned and abandoned.is_set()):
                 late.set()
                 end()

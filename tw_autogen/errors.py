@@ -59,8 +59,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.escaped_text import escape_controls, inert_output
 from tw_autogen.notebook_traceback import render_traceback
+from tw_autogen.text_escaping import escape_controls, inert_output
 
 if TYPE_CHECKING:
     from tw_autogen.conversation import Round
@@ -89,11 +89,11 @@ ENDED_BY_SIGNAL = "it was ended by a signal"
 """Why a round failed that a terminating signal ended; it may be resumed."""
 
 
-def is_refused_prompt(said: str) -> bool:
+def is_refused_prompt(error: str) -> bool:
     """Return whether an error says that a server has refused what a prompt holds, and for no other reason.
 
     Args:
-        said: The message of a ModelError.
+        error: The message of a ModelError.
 
     Example:
         >>> is_refused_prompt(f"{REFUSED} (400): images are not supported")
@@ -101,8 +101,8 @@ def is_refused_prompt(said: str) -> bool:
         >>> is_refused_prompt(f"{REFUSED} (400): Your credit balance is too low")
         False
     """
-    _, refused, words = said.partition(REFUSED)
-    return bool(refused and (_CONTENTS.search(words) or not _OTHER_REASONS.search(words)))
+    _, refused, reason = error.partition(REFUSED)
+    return bool(refused and (_CONTENTS.search(reason) or not _OTHER_REASONS.search(reason)))
 
 
 class TwAutogenError(Exception):
@@ -370,8 +370,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     Returns:
         `"; did you mean 'parameters'?"`, or, with no neighbour near enough, `"; known: 'a', 'b'"`.
     """
-    words = sorted(map(str, known))
-    return did_you_mean(word, words) or (f"; known: {', '.join(map(repr, words))}" if words else "")
+    names = sorted(map(str, known))
+    return did_you_mean(word, names) or (f"; known: {', '.join(map(repr, names))}" if names else "")
 
 
 def unknown_key(given: Iterable[object], known: Iterable[str]) -> str:
@@ -385,8 +385,8 @@ def unknown_key(given: Iterable[object], known: Iterable[str]) -> str:
         >>> unknown_key({"paramters": []}, ("name", "parameters"))
         "unknown key 'paramters'; did you mean 'parameters'?"
     """
-    words = tuple(known)
-    return next((f"unknown key {key!r}{nearest(str(key), words)}" for key in given if key not in words), "")
+    names = tuple(known)
+    return next((f"unknown key {key!r}{nearest(str(key), names)}" for key in given if key not in names), "")
 
 
 def path_suggestion(path: Path | str) -> str:

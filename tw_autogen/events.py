@@ -23,8 +23,9 @@ from tw_autogen import bounded_json
 from tw_autogen.conversation import AttachmentType, Definitions, Plan, Post, Round, RoundState
 from tw_autogen.deprecated import old_names
 from tw_autogen.errors import ConfigError, nearest
-from tw_autogen.escaped_text import json_controls_escaped
+from tw_autogen.plural import pluralize
 from tw_autogen.secret_masking import redacted_json, redactor
+from tw_autogen.text_escaping import json_controls_escaped
 
 _OUTCOMES = ((True, "passed"), (False, "failed"), (None, "not carried out"))
 
@@ -41,9 +42,9 @@ class Event:
     def to_dict(self) -> dict[str, Any]:
         """Return `{"event": "CellRan", …}` with plain values only."""
         plain: dict[str, Any] = {"event": type(self).__name__}
-        for one in dataclasses.fields(self):
-            value = getattr(self, one.name)
-            plain[one.name] = value.to_dict() if isinstance(value, Post | Plan) else value
+        for spec in dataclasses.fields(self):
+            value = getattr(self, spec.name)
+            plain[spec.name] = value.to_dict() if isinstance(value, Post | Plan) else value
         return plain
 
     @property
@@ -303,7 +304,7 @@ class AnswerChecked(Event):
         """How many checks came out in which way, and their cost."""
         counts = {word: sum(check["passed"] is passed for check in self.checks) for passed, word in _OUTCOMES}
         words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-        cost = f"{self.calls} model call{'s' * (self.calls != 1)}, {self.tokens} tokens"
+        cost = f"{pluralize(self.calls, 'model call')}, {self.tokens} tokens"
         return f"checks: {words}{', sent back' * self.sent_back} ({cost})"
 
 
@@ -508,8 +509,8 @@ class EventLines:
 
 def _with_text_keys(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _with_text_keys(one) for key, one in value.items()}
-    return [_with_text_keys(one) for one in value] if isinstance(value, list | tuple) else value
+        return {str(key): _with_text_keys(inner) for key, inner in value.items()}
+    return [_with_text_keys(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 _RENAMED = {
@@ -536,9 +537,9 @@ def event_from_dict(plain: Mapping[str, Any]) -> Event:
     if name not in _kinds():
         raise ValueError(f"no event is called {name!r}{nearest(name, _kinds())}")
     kind, values = _kinds()[name], {}
-    for one, read in _readers(kind):  # type: ignore[arg-type]  # a class is hashable
-        if one in plain:
-            values[one] = read(plain[one])
+    for spec, read in _readers(kind):  # type: ignore[arg-type]  # a class is hashable
+        if spec in plain:
+            values[spec] = read(plain[spec])
     return kind(**values)
 
 
@@ -556,24 +557,24 @@ def _kinds() -> Mapping[str, type[Event]]:
 def _readers(kind: type[Event]) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
     """Return for each field of an event what reads its value; somebody else may have written it."""
     types = get_type_hints(kind)
-    return tuple((one.name, _reader(one, types[one.name])) for one in dataclasses.fields(kind))
+    return tuple((spec.name, _reader(spec, types[spec.name])) for spec in dataclasses.fields(kind))
 
 
-def _reader(one: dataclasses.Field[Any], type_: Any) -> Callable[[Any], Any]:
+def _reader(spec: dataclasses.Field[Any], type_: Any) -> Callable[[Any], Any]:
     if type_ is Post:
         return lambda value: Post.from_dict(value).with_stated_plan()
     if type_ is Plan:
         return Plan.from_dict
     fits = bounded_json.check_of(type_)
-    keys, words = one.metadata.get("keys"), one.metadata.get("words")
+    keys, words = spec.metadata.get("keys"), spec.metadata.get("words")
 
     def read(value: Any) -> Any:
         if not fits(value):
-            raise ValueError(f"{one.name}: expected {one.type}, got {reprlib.repr(value)}")
+            raise ValueError(f"{spec.name}: expected {spec.type}, got {reprlib.repr(value)}")
         if keys and not all(keys <= part.keys() for part in value):
-            raise ValueError(f"{one.name}: each needs {', '.join(sorted(keys))}")
+            raise ValueError(f"{spec.name}: each needs {', '.join(sorted(keys))}")
         if words and value not in words:
-            raise ValueError(f"{one.name}: {reprlib.repr(value)} is none of {', '.join(sorted(words))}")
+            raise ValueError(f"{spec.name}: {reprlib.repr(value)} is none of {', '.join(sorted(words))}")
         return value
 
     return read
@@ -589,12 +590,12 @@ def post_events(rounds: Sequence[Round], post: Post, before: Sequence[Post], *, 
         post_id: The id that `PostOpened` gave; empty if nothing grew.
     """
     here = rounds[-1].id
-    last = next((one.plan for one in reversed(before) if one.plan is not None), None)
+    last = next((post.plan for post in reversed(before) if post.plan is not None), None)
     if post.plan is not None and post.plan != last:
         yield PlanChanged(here, post.send_from, post.plan)
     changed = post.attachment(AttachmentType.definitions)
     if changed is not None:
         state = Definitions.of(rounds)
-        in_force = [one.to_dict() for one in state.in_force]
+        in_force = [definition.to_dict() for definition in state.in_force]
         yield DefinitionsChanged(here, post.send_from, list(changed.extra or ()), in_force, list(state.stale))
     yield PostClosed(here, post_id, post)

@@ -170,14 +170,14 @@ def private_reason(path: Path | str, target: str, links: Sequence[str], brought:
     """
     if not links or innermost_held_folder(path):
         return ""
-    system = any(lies_in(target, one) for one in _OF_SYSTEM) and not lies_in(target, "/dev/shm")
-    if system and not any(lies_in(os.path.abspath(path), one) for one in _OF_SYSTEM):
+    system = any(lies_in(target, folder) for folder in _OF_SYSTEM) and not lies_in(target, "/dev/shm")
+    if system and not any(lies_in(os.path.abspath(path), folder) for folder in _OF_SYSTEM):
         return f"a link to {target}, which is of the system; name that {what} itself if you mean it"
     home = os.path.realpath(os.path.expanduser("~"))
-    new = [os.path.basename(one) for one in brought if not lies_in(home, one)]
+    new = [os.path.basename(name) for name in brought if not lies_in(home, name)]
     stored = any(f"{os.sep}{store}{os.sep}" in target for store in _STORES)
-    hidden = not stored and any(one.startswith(".") and not one.startswith("..") for one in new)
-    if hidden or any(is_secret_file(one) for one in new if one != os.path.basename(path)):
+    hidden = not stored and any(name.startswith(".") and not name.startswith("..") for name in new)
+    if hidden or any(is_secret_file(name) for name in new if name != os.path.basename(path)):
         return f"a link to {target}, which is hidden or named like a secret; name that {what} itself if you mean it"
     return ""
 
@@ -235,7 +235,7 @@ def _link_out(target: str, links: Sequence[str], folders: Iterable[str]) -> str:
     if not links:
         return ""
     left = [folder for folder in folders if not lies_in(target, folder)]
-    return next((link for link in links if any(lies_in(os.path.dirname(link), one) for one in left)), "")
+    return next((link for link in links if any(lies_in(os.path.dirname(link), folder) for folder in left)), "")
 
 
 def _walked(path: Path | str) -> tuple[str, list[str], set[str]]:

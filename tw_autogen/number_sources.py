@@ -126,14 +126,14 @@ class NumberSource:
 
     def __str__(self) -> str:
         """Return `25.4: rounded from 25.4219 (output 1: The mean is 25.4219)`."""
-        words = {
+        text_by_kind = {
             "rounded": "rounded from ",
             "computed": "computed: ",
             "given": "given as ",
             "possible": "could be ",
         }.get(self.kind, "")
-        said = f"{words}{self.found}" if self.kind != "printed" and self.found else self.kind
-        return f"{self.number}: {said}" + (f" ({self.where})" if self.where else "")
+        label = f"{text_by_kind}{self.found}" if self.kind != "printed" and self.found else self.kind
+        return f"{self.number}: {label}" + (f" ({self.where})" if self.where else "")
 
 
 def number_sources(
@@ -166,14 +166,16 @@ def number_sources(
     parsed.forget_unused()
     items = len(_ITEM.findall(text))
 
-    def look(one: WrittenNumber) -> NumberSource | None:
-        return printed.find(one, text, "printed") or given.find(one, text, "given") or _counted(one, items)
+    def look(number: WrittenNumber) -> NumberSource | None:
+        return printed.find(number, text, "printed") or given.find(number, text, "given") or _counted(number, items)
 
     numbers = [*_grouped(_without(_NO_QUANTITY, normalize_east_asian(_without(_EAST_ASIAN_LABELS, text))), look)]
-    found = {number.start: source for number in numbers if (source := look(number))}
-    _add_stated(text, numbers, found, given.shares())
-    _add_pairs(text, numbers, found, rounds)
-    return tuple(found.get(number.start) or NumberSource(number.text, number.start, "not found") for number in numbers)
+    sources = {number.start: source for number in numbers if (source := look(number))}
+    _add_stated(text, numbers, sources, given.shares())
+    _add_pairs(text, numbers, sources, rounds)
+    return tuple(
+        sources.get(number.start) or NumberSource(number.text, number.start, "not found") for number in numbers
+    )
 
 
 def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
@@ -198,51 +200,51 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
         return []
     index = _Index((("", text) for text in reversed(shown)), ParsedNumbersCache(), words=True)
     numbers = [*_grouped(told, index.exact)]
-    found = {
+    sources = {
         number.start: NumberSource(number.text, number.start, "given") for number in numbers if index.exact(number)
     }
-    _add_stated(answer, numbers, found, index.shares())
-    missing = (number for number in numbers if number.start not in found and not _counts_what_follows(number, answer))
-    return [*dict.fromkeys(one.text for one in missing)][:_MAX_UNFOUNDED]
+    _add_stated(answer, numbers, sources, index.shares())
+    missing = (number for number in numbers if number.start not in sources and not _counts_what_follows(number, answer))
+    return [*dict.fromkeys(number.text for number in missing)][:_MAX_UNFOUNDED]
 
 
 def _add_stated(
-    text: str, numbers: Sequence[WrittenNumber], found: dict[int, NumberSource], shares: Sequence[WrittenNumber]
+    text: str, numbers: Sequence[WrittenNumber], sources: dict[int, NumberSource], shares: Sequence[WrittenNumber]
 ) -> None:
     """Add what an answer computes from found numbers in so many words, such as `412 + 388` or `39 of 312`.
 
     Args:
         text: The answer's.
         numbers: Its numbers, in order.
-        found: Sources by where a number begins; what is added may be computed with, too.
+        sources: Sources by where a number begins; what is added may be computed with, too.
         shares: Fractions and percentages that need not be stated; for numbers with decimals.
     """
     between = ((x, _STATED.fullmatch(text, x.end, y.start), y) for x, y in itertools.pairwise(numbers))
     steps = [(x, stated[1] or stated[2], y) for x, stated, y in between if stated][:_MAX_STATED]
-    results = _stated_results(steps, found)
-    for one in [number for number in numbers if number.start not in found][:_MAX_STATED]:
+    results = _stated_results(steps, sources)
+    for one in [number for number in numbers if number.start not in sources][:_MAX_STATED]:
         known = itertools.chain(results, shares if "." in one.text else ())
         near = next((result for result in known if _rounds_to(one, result.value)), None)
         if near is not None:
-            found[one.start] = NumberSource(one.text, one.start, "computed", near.text)
-            results = _stated_results(steps, found)
+            sources[one.start] = NumberSource(one.text, one.start, "computed", near.text)
+            results = _stated_results(steps, sources)
 
 
 def _stated_results(
-    steps: Iterable[tuple[WrittenNumber, str, WrittenNumber]], found: Container[int]
+    steps: Iterable[tuple[WrittenNumber, str, WrittenNumber]], sources: Container[int]
 ) -> list[WrittenNumber]:
     """Return the results of stated arithmetic.
 
     Args:
         steps: Neighbouring numbers with the operator between them; a sum or difference goes on with the next one.
-        found: Where the numbers begin that may be computed with.
+        sources: Where the numbers begin that may be computed with.
     """
     results: list[WrittenNumber] = []
     total: WrittenNumber | None = None
     for x, operator, y in steps:
-        first = total if total and total.start == x.start else x if x.start in found else None
+        first = total if total and total.start == x.start else x if x.start in sources else None
         total = None
-        if first and y.start in found:
+        if first and y.start in sources:
             new = _results(first, operator, y)
             results += new
             total = None if operator in (*_PRODUCTS, *_QUOTIENTS) else replace(new[0], start=y.start)
@@ -263,14 +265,14 @@ def _results(x: WrittenNumber, operator: str, y: WrittenNumber) -> list[WrittenN
 
 
 def _add_pairs(
-    text: str, numbers: Sequence[WrittenNumber], found: dict[int, NumberSource], rounds: Sequence[Round]
+    text: str, numbers: Sequence[WrittenNumber], sources: dict[int, NumberSource], rounds: Sequence[Round]
 ) -> None:
     """Add what may follow from two numbers that stand near, are in the request, or were told before.
 
     Args:
         text: The answer's.
         numbers: Its numbers, in order.
-        found: Sources by where a number begins.
+        sources: Sources by where a number begins.
         rounds: The session's until the answer.
     """
     asked, told = _requested(rounds[-1].user_query), _last_told(rounds[:-1])
@@ -280,25 +282,25 @@ def _add_pairs(
     missing: list[tuple[int, WrittenNumber]] = []
     for number in numbers:
         line = text.count("\n", 0, number.start)
-        if number.start in found:
+        if number.start in sources:
             operands.setdefault(line, []).append(number)
         else:
             missing.append((line, number))
     computed: dict[float, NumberSource] = {}
-    for line, one in missing if len(missing) <= _MAX_COMPUTED else ():
+    for line, unfounded in missing if len(missing) <= _MAX_COMPUTED else ():
         near = [*operands.get(line, ())[:_MAX_OPERANDS], *operands.get(line - 1, ())[:_MAX_OPERANDS], *asked]
-        source = _computed(one, itertools.chain(itertools.permutations(near, 2), told_and_asked))
+        source = _computed(unfounded, itertools.chain(itertools.permutations(near, 2), told_and_asked))
         if source is not None:
-            found[one.start] = computed[one.value] = source
-    for _, one in missing:  # what is said twice is computed once
-        if one.start not in found and one.value in computed:
-            found[one.start] = replace(computed[one.value], number=one.text, start=one.start)
+            sources[unfounded.start] = computed[unfounded.value] = source
+    for _, unfounded in missing:  # what is said twice is computed once
+        if unfounded.start not in sources and unfounded.value in computed:
+            sources[unfounded.start] = replace(computed[unfounded.value], number=unfounded.text, start=unfounded.start)
 
 
 def _requested(query: str) -> list[WrittenNumber]:
     """Return numbers of a request, small ones in words too."""
     query = normalize_east_asian(query[:_MAX_ANSWER_CHARS])
-    numbers = sorted(itertools.chain(numbers_in(query), number_words_in(query)), key=lambda one: one.start)
+    numbers = sorted(itertools.chain(numbers_in(query), number_words_in(query)), key=lambda number: number.start)
     return numbers[:_MAX_OPERANDS]
 
 
@@ -349,8 +351,8 @@ def _runs_code(post: Post) -> bool:
 def _looks(post: Post) -> list[str]:
     """Return what cells of a task printed that were run before the one whose output the post has."""
     status = post.attachment(AttachmentType.execution_status)
-    said = status.extra.get("looks") if status and status.extra else None
-    return [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
+    looks = status.extra.get("looks") if status and status.extra else None
+    return [text for text in looks if isinstance(text, str)] if isinstance(looks, list) else []
 
 
 class _Index:
@@ -373,8 +375,8 @@ class _Index:
             self._texts.append(kept)
         missing = self._missing() if words else ()
         found += [WrittenNumber(f"{rows} - {gone}", 0, float(rows - gone)) for gone, rows in missing]
-        self._sorted = sorted(found, key=lambda one: one.value)
-        self._values = [one.value for one in self._sorted]
+        self._sorted = sorted(found, key=lambda source: source.value)
+        self._values = [source.value for source in self._sorted]
         self._lines: dict[tuple[str, int, int], frozenset[str]] = {}
 
     def exact(self, wanted: WrittenNumber) -> WrittenNumber | None:
@@ -433,13 +435,14 @@ class _Index:
     def _near(self, value: float, half: float, around: Mapping[str, float] | None = None) -> WrittenNumber | None:
         """Return a number that is near a value: of the first ones the one whose line says most of what is around."""
         half = max(half * (1 + 1e-9), 1e-9 * abs(value))
-        at = bisect.bisect_left(self._values, value - half)
-        end = bisect.bisect_right(self._values, value + half, at, min(len(self._values), at + _MAX_ALIKE))
-        if at == end:
+        first = bisect.bisect_left(self._values, value - half)
+        end = bisect.bisect_right(self._values, value + half, first, min(len(self._values), first + _MAX_ALIKE))
+        if first == end:
             return None
-        if not around or end - at == 1:
-            return self._sorted[at]
-        return max(self._sorted[at:end], key=lambda one: sum(around.get(word, 0.0) for word in self._words_of(one)))
+        if not around or end - first == 1:
+            return self._sorted[first]
+        equal = self._sorted[first:end]
+        return max(equal, key=lambda source: sum(around.get(word, 0.0) for word in self._words_of(source)))
 
     def _words_of(self, number: WrittenNumber) -> frozenset[str]:
         """Return the words of the line in which a number stands."""
@@ -451,16 +454,16 @@ class _Index:
         return self._lines[key]
 
 
-def _line_around(text: str, at: int) -> tuple[int, int]:
+def _line_around(text: str, position: int) -> tuple[int, int]:
     """Return where a line begins and ends, or so much of it as is near a place."""
-    begin = max(text.rfind("\n", max(0, at - _EXCERPT_CHARS), at) + 1, at - _EXCERPT_CHARS // 2, 0)
-    end = text.find("\n", at, at + _EXCERPT_CHARS)
-    return begin, end if end >= 0 else at + _EXCERPT_CHARS // 2
+    begin = max(text.rfind("\n", max(0, position - _EXCERPT_CHARS), position) + 1, position - _EXCERPT_CHARS // 2, 0)
+    end = text.find("\n", position, position + _EXCERPT_CHARS)
+    return begin, end if end >= 0 else position + _EXCERPT_CHARS // 2
 
 
 def _words_around(number: WrittenNumber, text: str) -> dict[str, float]:
     """Return the words near a number in its line, each with a weight: less with each word and comma in between."""
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     begin, end = _line_around(text, number.start)
     before = _WORD_OR_COMMA.findall(text, begin, number.start)[::-1]
     for words, weight in ((before, 1.0), (_WORD_OR_COMMA.findall(text, number.end, end), 0.5)):
@@ -470,8 +473,8 @@ def _words_around(number: WrittenNumber, text: str) -> dict[str, float]:
                 apart *= 0.1
             else:
                 distance += 1
-                found[word.lower()] = max(found.get(word.lower(), 0.0), weight * apart / distance)
-    return found
+                weights[word.lower()] = max(weights.get(word.lower(), 0.0), weight * apart / distance)
+    return weights
 
 
 def _rounds_to(number: WrittenNumber, value: float) -> bool:
@@ -486,21 +489,21 @@ def _grouped(text: str, look: Callable[[WrittenNumber], object]) -> Iterator[Wri
         look: Returns the source of a number, if it has one.
     """
     spaced = {}
-    for found in _SPACED.finditer(text):
-        for one in numbers_in(found[0].replace(" ", ",")):
-            whole = replace(one, text=found[0], start=found.start())
+    for match in _SPACED.finditer(text):
+        for number in numbers_in(match[0].replace(" ", ",")):
+            whole = replace(number, text=match[0], start=match.start())
             if look(whole):
-                spaced[found.start()] = found.end(), whole
+                spaced[match.start()] = match.end(), whole
     for whole, sure in dotted_numbers(text):
         if whole.start not in spaced and (sure or look(whole)):
             spaced[whole.start] = whole.end, whole
     end = 0
-    for one in numbers_in(text):
-        if one.start in spaced and not (one.end >= spaced[one.start][0] and look(one)):
-            end, one = spaced[one.start]
-        elif one.start < end:
+    for number in numbers_in(text):
+        if number.start in spaced and not (number.end >= spaced[number.start][0] and look(number)):
+            end, number = spaced[number.start]
+        elif number.start < end:
             continue
-        yield one
+        yield number
 
 
 def _half(wanted: WrittenNumber, text: str) -> float:
@@ -553,7 +556,7 @@ def _computed(number: WrittenNumber, pairs: Iterable[tuple[WrittenNumber, Writte
 
 
 def _without(marks: re.Pattern[str], text: str) -> str:
-    return marks.sub(lambda found: re.sub(r"\S", "_", found[0]), text)
+    return marks.sub(lambda match: re.sub(r"\S", "_", match[0]), text)
 
 
 def _place(number: WrittenNumber) -> str:

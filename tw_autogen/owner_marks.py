@@ -49,8 +49,8 @@ def has_owner_mark(folder: SafeFolder, name: str, purpose: str) -> bool:
     if key is None:
         return False
     try:
-        said = folder.read_file(name, limit_bytes=_MARK_BYTES).decode("ascii")
-        return hmac.compare_digest(said, _folder_hmac(folder, key, purpose))
+        mark = folder.read_file(name, limit_bytes=_MARK_BYTES).decode("ascii")
+        return hmac.compare_digest(mark, _folder_hmac(folder, key, purpose))
     except (OSError, UnicodeDecodeError):
         return False
 

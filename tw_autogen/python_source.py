@@ -84,24 +84,24 @@ def check_compiles(tree: ast.Module, path: str, *, flags: int = 0) -> None:
 def _compiled_nodes(statement: ast.stmt) -> int:
     """Return how many nodes are compiled: those of a `finally` once for each way out of its `try`."""
     nodes: list[tuple[ast.AST, int, bool]] = [(statement, 0, False)]
-    for at, (node, _, _) in enumerate(nodes):  # grows as it is walked through: each after the one that it is in
+    for index, (node, _, _) in enumerate(nodes):  # grows as it is walked through: each after the one that it is in
         last = {id(one) for one in getattr(node, "finalbody", ())}
-        nodes += [(inner, at, id(inner) in last) for inner in ast.iter_child_nodes(node)]
+        nodes += [(inner, index, id(inner) in last) for inner in ast.iter_child_nodes(node)]
     sizes = [1] * len(nodes)
     exits = [int(isinstance(node, (ast.Return, ast.Break, ast.Continue))) for node, _, _ in nodes]
     finals: dict[int, tuple[int, int]] = {}
-    for at in range(len(nodes) - 1, -1, -1):
-        size, ways = finals.pop(at, (0, 0))
-        copies = exits[at] + 2
-        sizes[at] += copies * size
-        exits[at] += copies * ways
-        _, parent, is_final = nodes[at]
+    for index in range(len(nodes) - 1, -1, -1):
+        size, ways = finals.pop(index, (0, 0))
+        copies = exits[index] + 2
+        sizes[index] += copies * size
+        exits[index] += copies * ways
+        _, parent, is_final = nodes[index]
         if is_final:
             size, ways = finals.get(parent, (0, 0))
-            finals[parent] = size + sizes[at], ways + exits[at]
-        elif at:
-            sizes[parent] += sizes[at]
-            exits[parent] += exits[at]
+            finals[parent] = size + sizes[index], ways + exits[index]
+        elif index:
+            sizes[parent] += sizes[index]
+            exits[parent] += exits[index]
     return sizes[0]
 
 

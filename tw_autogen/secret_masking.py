@@ -208,13 +208,13 @@ def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
         '{"error": "[secret] was refused by db://me:[secret]@host"}'
     """
     values = {value.strip() for name, value in environ.items() if _is_known_secret(name, value.strip())}
-    words = _pattern(one for one in values if not one.isdigit())
+    pattern = _pattern(one for one in values if not one.isdigit())
     numbers = _pattern(filter(str.isdigit, values))
     in_json = re.compile(rf'\\.|"|{numbers.pattern}') if numbers else None
 
     def redact(line: str) -> str:
-        if words is not None:
-            line = words.sub(MASK, line)
+        if pattern is not None:
+            line = pattern.sub(MASK, line)
         if in_json is not None and line.startswith("{"):
             line = in_json.sub(_masked_in_strings(), line)
         elif numbers is not None:
@@ -230,11 +230,11 @@ def _masked_in_strings() -> Callable[[re.Match[str]], str]:
     """Return what masks numbers in the strings of a line of JSON: outside of them a mask is no JSON."""
     inside = False
 
-    def mask(found: re.Match[str]) -> str:
+    def mask(match: re.Match[str]) -> str:
         nonlocal inside
-        if found[0] == '"':
+        if match[0] == '"':
             inside = not inside
-        return MASK if inside and found[0].isdigit() else found[0]
+        return MASK if inside and match[0].isdigit() else match[0]
 
     return mask
 
@@ -258,17 +258,17 @@ def _pattern(values: Iterable[str]) -> re.Pattern[str] | None:
         for text in (json.dumps(once, ensure_ascii=False)[1:-1], once):  # JSON in a string of JSON
             word = value.isalpha() or value.isdigit()
             spelled[text] = rf"{_BEGIN_OF_WORD}{re.escape(text)}(?![A-Za-z0-9])" if word else re.escape(text)
-    found = sorted(spelled, key=len, reverse=True)
-    return re.compile("|".join(spelled[one] for one in found)) if found else None
+    longest_first = sorted(spelled, key=len, reverse=True)
+    return re.compile("|".join(spelled[one] for one in longest_first)) if longest_first else None
 
 
-def _masked_value(found: re.Match[str]) -> str:
-    kind = str(found.lastgroup)
-    value, (start, end) = found[kind], found.span(kind)
-    masked = MASK if _is_named_secret(found["name"] or found["element"], value) else ""
+def _masked_value(match: re.Match[str]) -> str:
+    kind = str(match.lastgroup)
+    value, (start, end) = match[kind], match.span(kind)
+    masked = MASK if _is_named_secret(match["name"] or match["element"], value) else ""
     if not masked:  # in quotes there may be settings, too
         masked = _NAMED.sub(_masked_value, value) if kind in ("double", "single") else value
-    return f"{found.string[found.start() : start]}{masked}{found.string[end : found.end()]}"
+    return f"{match.string[match.start() : start]}{masked}{match.string[end : match.end()]}"
 
 
 def _is_named_secret(name: str, value: str) -> bool:
@@ -282,8 +282,8 @@ def _is_named_secret(name: str, value: str) -> bool:
     return is_secret(name, f"{value.replace(' ', '_'):_<{MIN_CHARS}}" if _PASSWORD.search(name) else value)
 
 
-def _masked(found: re.Match[str]) -> str:
-    around = found.groupdict()
+def _masked(match: re.Match[str]) -> str:
+    around = match.groupdict()
     return f"{around.get('before', '')}{MASK}{around.get('after', '')}"
 
 

@@ -178,7 +178,7 @@ class Settings:
         self._fields = {f"{key}.{field.name}": field for key, cls in sections.items() for field in fields(cls)}
         self._hints = {f"{key}.{name}": hint for key, cls in sections.items() for name, hint in _hints(cls).items()}
         self._paths = {
-            key: str(one.type).startswith("tuple") for key, one in self._fields.items() if one.metadata.get("path")
+            key: str(spec.type).startswith("tuple") for key, spec in self._fields.items() if spec.metadata.get("path")
         }
         self._grants = [key for key, field in self._fields.items() if field.metadata.get("path") == "real"]
         self.ignored: tuple[str, ...] = ()
@@ -197,7 +197,7 @@ class Settings:
         """Settings that hold whatever files say: the environment or the caller has them."""
         self._by_user = self.overridden | own.keys()
         sources = [*own.items(), *folder, *said]
-        paired = {one.file for key, one in (*folder, *said) if key == "model.api_key" and one.value}
+        paired = {source.file for key, source in (*folder, *said) if key == "model.api_key" and source.value}
         senders: dict[str, list[Setting]] = {}
         for key, setting in sources:  # weakest first: a later one replaces an earlier one
             of_role = key.startswith(f"{ROLE_SECTION}.")
@@ -234,7 +234,7 @@ class Settings:
         if trust is Trust.named and self._by_user.intersection(self._fields[key].metadata.get("measures", ())):
             return False
         if trust is Trust.named and (key in self._paths or key in ("session.roles", "plugin.folder")):
-            paths = [one for one in texts_of(setting.value) if key != "session.roles" or os.sep in one]
+            paths = [text for text in texts_of(setting.value) if key != "session.roles" or os.sep in text]
             if any(leads_out(self.project or Path(), path) for path in paths):
                 return False
         if rule == "paired" and setting.file in paired:
@@ -243,8 +243,8 @@ class Settings:
             return True
         if rule in ("", "named", "paired"):
             return trust is Trust.named and rule == "named"
-        one, hint = self._fields[key], self._hints[key]
-        base = fit_setting(key, own, hint) if own else _default(one)
+        spec, hint = self._fields[key], self._hints[key]
+        base = fit_setting(key, own, hint) if own else _default(spec)
         value = fit_setting(key, setting, hint)
         if not may_set(rule, value, base, own=own is not None, trust=trust):
             return False
@@ -259,9 +259,9 @@ class Settings:
 
     def _trust_of(self, setting: Setting) -> Trust:
         """Return how far the folder is trusted in whose file a setting stands."""
-        at, project = setting.file and setting.file.parent.resolve(), self.project and self.project.resolve()
-        below = project == Path.cwd() and lies_inside(at, project)  # the current folder may itself lie in a named one
-        return self.trust if below or (at is not None and at == project) else Trust.none
+        folder, project = setting.file and setting.file.parent.resolve(), self.project and self.project.resolve()
+        below = project == Path.cwd() and lies_inside(folder, project)  # the current folder may lie in a named one
+        return self.trust if below or (folder is not None and folder == project) else Trust.none
 
     def _rule_of(self, key: str) -> str:
         """Return what counts of a role's setting, by its dotted key."""
@@ -274,21 +274,21 @@ class Settings:
         roles = {key.split(".", 2)[1] for key in keys if key.startswith(f"{ROLE_SECTION}.")}
         dotted = [f"{ROLE_SECTION}.{role}.{key}" for role in sorted(roles) for key in self._roles.get(role, ())]
         beyond = [key for key in dotted if self._rule_of(key) != "named"]
-        for key in (one for one in keys if one in self._fields):
-            one, value = self._fields[key], fit_setting(key, self._found[key], self._hints[key])
-            if not may_set(one.metadata.get("folder", ""), value, _default(one), own=False, trust=Trust.named):
+        for key in (name for name in keys if name in self._fields):
+            spec, value = self._fields[key], fit_setting(key, self._found[key], self._hints[key])
+            if not may_set(spec.metadata.get("folder", ""), value, _default(spec), own=False, trust=Trust.named):
                 beyond.append(key)
         return beyond
 
     def _bounded(self, key: str, setting: Setting) -> Setting:
         """Return a setting, text for prompts that nobody trusts not longer than `_MAX_PROMPT_CHARS`."""
-        if not any(one.setting is setting for one in self.prompt_settings) or key in self._paths:
+        if not any(prompt.setting is setting for prompt in self.prompt_settings) or key in self._paths:
             return setting
         text = str(setting.value)
         if len(text) <= _MAX_PROMPT_CHARS:
             return setting
-        words = f"{key} of {setting.origin} has {len(text)} characters; only the first {_MAX_PROMPT_CHARS} count, "
-        self.shortened += (f"{words}until the folder is trusted",)
+        message = f"{key} of {setting.origin} has {len(text)} characters; only the first {_MAX_PROMPT_CHARS} count, "
+        self.shortened += (f"{message}until the folder is trusted",)
         return replace(setting, value=text[:_MAX_PROMPT_CHARS])
 
     def _withhold(self, senders: Mapping[str, Sequence[Setting]]) -> None:
@@ -299,29 +299,29 @@ class Settings:
         """
         for key, field in self._fields.items():
             servers = [self._found[server] for server in field.metadata.get("server", ()) if server in self._found]
-            server = next((found for found in servers if found.value or found.file is not None), None)
-            said, forced = self._found.get(key), "withheld" in field.metadata
-            if server is None and said is not None and said.file in self._servers_left_out(field):
+            server = next((setting for setting in servers if setting.value or setting.file is not None), None)
+            given, forced = self._found.get(key), "withheld" in field.metadata
+            if server is None and given is not None and given.file in self._servers_left_out(field):
                 del self._found[key]
-                self.withheld += (f"{key} of {said.origin} is sent nowhere: the server beside it does not count",)
+                self.withheld += (f"{key} of {given.origin} is sent nowhere: the server beside it does not count",)
             if server is None or server.file is None:
                 continue
-            if said is not None and said.file == server.file and not forced:
+            if given is not None and given.file == server.file and not forced:
                 continue
-            same = not forced and [found for found in senders.get(key, ()) if found.file == server.file and found.value]
+            same = not forced and [s for s in senders.get(key, ()) if s.file == server.file and s.value]
             if same:
                 self._found[key] = same[-1]
             elif forced:
                 self._found[key] = Setting(field.metadata["withheld"], server.origin, file=server.file)
             else:
                 self._found.pop(key, None)
-            if said is not None and said.value:
+            if given is not None and given.value:
                 where = f"the server that {server.origin} names"
-                self.withheld += (f"{key} of {said.origin} is not sent to {where}; name key and server in one place",)
+                self.withheld += (f"{key} of {given.origin} is not sent to {where}; name key and server in one place",)
 
-    def _servers_left_out(self, one: Field[Any]) -> set[Path]:
+    def _servers_left_out(self, spec: Field[Any]) -> set[Path]:
         """Return the folders' files of which the server doesn't count that a setting would be sent to."""
-        servers = [left.setting for left in self.left_out if left.key in one.metadata.get("server", ())]
+        servers = [left.setting for left in self.left_out if left.key in spec.metadata.get("server", ())]
         return {setting.file for setting in servers if setting.file is not None and setting.value}
 
     def read(self, section: str, kind: type[T]) -> T:
@@ -345,13 +345,13 @@ class Settings:
     @property
     def configured_roles(self) -> tuple[str, ...]:
         """The names of the roles for which something is set that a role must know."""
-        return tuple(name for name, found in self._roles.items() if not all(one.passed_over for one in found.values()))
+        return tuple(name for name, own in self._roles.items() if not all(s.passed_over for s in own.values()))
 
     @property
     def folder_role_settings(self) -> Iterator[FolderSetting]:
         """Settings of roles that count and stand in the file of a folder that the user has named or trusts."""
-        for name, found in self._roles.items():
-            for key, setting in found.items():
+        for name, own in self._roles.items():
+            for key, setting in own.items():
                 if setting.file is not None:
                     yield FolderSetting(f"{ROLE_SECTION}.{name}.{key}", setting)
 
@@ -368,8 +368,8 @@ class Settings:
         for key in known:
             variable = _variable(f"{ROLE_SECTION}.{name}.{key}")
             if self._environ.get(variable) and not found.get(key, Setting(None, "")).given:
-                said = Setting(self._environ[variable], variable, base=self._named_in)
-                found[key] = whole_path(f"{ROLE_SECTION}.{name}.{key}", said)
+                setting = Setting(self._environ[variable], variable, base=self._named_in)
+                found[key] = whole_path(f"{ROLE_SECTION}.{name}.{key}", setting)
         return {**found, **self._misspelt(name, known)}
 
     def _misspelt(self, name: str, known: list[str]) -> dict[str, Setting]:
@@ -377,10 +377,10 @@ class Settings:
         prefix = _variable(f"{ROLE_SECTION}.{name}.")
         right = [_variable(f"{ROLE_SECTION}.{name}.{key}") for key in known]
         return {
-            one.removeprefix(prefix).lower(): Setting(value, one)
-            for one, value in self._environ.items()
-            if value and one.startswith(prefix) and one not in right
-            if difflib.get_close_matches(one, right, n=1, cutoff=0.9)
+            name.removeprefix(prefix).lower(): Setting(value, name)
+            for name, value in self._environ.items()
+            if value and name.startswith(prefix) and name not in right
+            if difflib.get_close_matches(name, right, n=1, cutoff=0.9)
         }
 
     def _take_role(self, key: str, setting: Setting) -> None:
@@ -397,18 +397,18 @@ class Settings:
 
     def origin(self, key: str) -> str:
         """Return where a value comes from; `the default` if nobody set it."""
-        found = self._found.get(key)
-        return found.origin if found else self.DEFAULT
+        setting = self._found.get(key)
+        return setting.origin if setting else self.DEFAULT
 
     def folder_of(self, key: str) -> Path | None:
         """Return the folder whose file sets a value; None if the user has set it, or nobody."""
-        found = self._found.get(key)
-        return found.file.parent if found and found.file else None
+        setting = self._found.get(key)
+        return setting.file.parent if setting and setting.file else None
 
     def base_of(self, key: str) -> Path | None:
         """Return the folder in which relative paths of a value begin; None: the current one, or nobody has set it."""
-        found = self._found.get(key)
-        return found.base if found else None
+        setting = self._found.get(key)
+        return setting.base if setting else None
 
     def _environment(self) -> Iterator[tuple[str, Setting]]:
         self._refuse_unknown_variables()
@@ -443,11 +443,11 @@ class Settings:
     def _taskweaver(self, config: ConfigTranslation, file: Path) -> Iterator[tuple[str, Setting]]:
         """Yield what TaskWeaver's keys mean here."""
         self.ignored = config.ignored
-        for one in config.meant:
-            of_role = one.key.startswith(f"{ROLE_SECTION}.")
-            if one.key in self._fields or of_role:
-                setting = Setting(one.value, f"{file} ({one.said_by})", passed_over=of_role)
-                yield one.key, self._of_folder(one.key, setting, file)
+        for entry in config.meant:
+            of_role = entry.key.startswith(f"{ROLE_SECTION}.")
+            if entry.key in self._fields or of_role:
+                setting = Setting(entry.value, f"{file} ({entry.said_by})", passed_over=of_role)
+                yield entry.key, self._of_folder(entry.key, setting, file)
 
     def _of_folder(self, key: str, setting: Setting, file: Path) -> Setting:
         """Return a setting of a folder's file in the one form that is shown, hashed and used: its field's type.
@@ -470,7 +470,7 @@ class Settings:
                 value = expanded_path(value, file.parent)
             is_path = key in self._paths or key in _ALSO_PATHS
             seen = self._looks_outside or not is_path
-            if not seen and any(step_out_of(file.parent, one) for one in texts_of(value) if one):
+            if not seen and any(step_out_of(file.parent, path) for path in texts_of(value) if path):
                 return value
             value = climbed_path(value) if is_path else self._role_path(key, value, file.parent)
             if key in self._grants:
@@ -481,8 +481,8 @@ class Settings:
                 with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                     Path(value).lstat()  # one that is too long, which no system takes
         except (OSError, RuntimeError) as error:  # RuntimeError: `~name` of no user
-            words = f"{place_of_setting(setting.origin, key)}: {getattr(error, 'strerror', '') or error}"
-            raise SettingsError(words, key=key, origin=setting.origin) from error
+            message = f"{place_of_setting(setting.origin, key)}: {getattr(error, 'strerror', '') or error}"
+            raise SettingsError(message, key=key, origin=setting.origin) from error
         return value
 
     def _role_path(self, key: str, value: Any, folder: Path) -> Any:
@@ -522,7 +522,7 @@ class Settings:
 
     def _beside(self, key: str, value: Any, folder: Path | None) -> Any:
         if key == "session.roles" and isinstance(value, list | tuple):
-            return [expanded_path(one, folder) if "/" in str(one) or os.sep in str(one) else one for one in value]
+            return [expanded_path(path, folder) if "/" in str(path) or os.sep in str(path) else path for path in value]
         if key == "kernel.python" and isinstance(value, str) and any(sign in value for sign in "/\\~"):
             return expanded_path(value, folder)  # a word is a program that is found on PATH
         if key not in self._paths or key == "plugin.mcp_servers" and str(value).lstrip().startswith("{"):
@@ -530,7 +530,7 @@ class Settings:
         if isinstance(value, str) and self._paths.get(key):
             value = [part.strip() for part in value.split(",") if part.strip()]
         if isinstance(value, list | tuple):
-            return [expanded_path(one, folder) for one in value]
+            return [expanded_path(path, folder) for path in value]
         return expanded_path(value, folder)
 
     def _user_file(self, path: Path) -> Iterator[tuple[str, Setting]]:
@@ -592,8 +592,8 @@ def _by_key(plain: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Return what a settings file holds by dotted keys: `section.field`, and `role.<role>.<key>`."""
     for key, value in _flat(plain, depth=1):
         of_role = key.startswith(f"{ROLE_SECTION}.") and key.count(".") == 1 and isinstance(value, Mapping | None)
-        yield from ((f"{key}.{inner}", one) for inner, one in (value or {}).items()) if of_role else [(key, value)]
+        yield from ((f"{key}.{inner}", own) for inner, own in (value or {}).items()) if of_role else [(key, value)]
 
 
-def _default(one: Field[Any]) -> Any:
-    return one.default if one.default_factory is MISSING else one.default_factory()
+def _default(spec: Field[Any]) -> Any:
+    return spec.default if spec.default_factory is MISSING else spec.default_factory()

@@ -197,6 +197,6 @@ def whole_path(key: str, setting: Setting) -> Setting:
         is_path = one.endswith((".yaml", ".yml")) if key == "code_interpreter.policy" else os.sep in one
         is_json = key == "plugin.mcp_servers" and one.startswith("{")
         if (is_path or key in _ALWAYS_PATHS) and not is_json and not os.path.isabs(os.path.expanduser(one)):
-            words = f"{setting.origin}: {one!r} means whatever lies in the current folder; write a whole path"
-            raise SettingsError(words, key=key, origin=setting.origin)
+            message = f"{setting.origin}: {one!r} means whatever lies in the current folder; write a whole path"
+            raise SettingsError(message, key=key, origin=setting.origin)
     return setting

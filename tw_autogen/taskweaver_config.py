@@ -203,15 +203,15 @@ def _meant(key: str, roles: Sequence[Any]) -> str:
     return f"role.{key}" if own else _VERIFIED if key == _VERIFIED else ""
 
 
-def _has_meaning(key: str, found: Mapping[str, Any]) -> bool:
+def _has_meaning(key: str, config: Mapping[str, Any]) -> bool:
     """Return whether a key that is known holds something here: lists of a check need the check."""
     if key in (_VERIFIED, *TASKWEAVER_VERIFIED):
-        return found.get(_VERIFIED) is True
+        return config.get(_VERIFIED) is True
     if key == "llm.embedding_model":  # another kind is a library's, whose names mean nothing to a server
-        return bool(found.get(_EMBEDDING) == "openai")
+        return bool(config.get(_EMBEDDING) == "openai")
     if key == "llm.api_key":  # of another kind of server, whose address TaskWeaver knows, it goes to no other one
-        return bool(found.get("llm.api_base")) or "llm.api_type" not in found
-    return not (isinstance(found[key], str) and "${ModuleBaseDir}" in found[key])  # TaskWeaver's own files
+        return bool(config.get("llm.api_base")) or "llm.api_type" not in config
+    return not (isinstance(config[key], str) and "${ModuleBaseDir}" in config[key])  # TaskWeaver's own files
 
 
 def _placed(value: Any, folder: Path) -> Any:

@@ -125,7 +125,7 @@ class TrustedFiles:
 
     def places(self) -> list[str]:
         """Return the paths of all files that were there and could be read, also those that links lead to."""
-        return [place for known in (self.digests, self.real) for place, one in known.items() if one != _UNREADABLE]
+        return [place for known in (self.digests, self.real) for place, was in known.items() if was != _UNREADABLE]
 
     def holds(self, path: Path | str) -> bool:
         """Return whether a file was hashed."""
@@ -173,8 +173,8 @@ class TrustedFiles:
             digest = ""
         if digest is not None and digest != sha256():
             what = "changed since" if digest else "is new since"
-            words = f"it {what} its folder was trusted, so it is not loaded; look at it, and trust the folder again"
-            raise PermissionError(errno.EPERM, words, os.fspath(path))
+            problem = f"it {what} its folder was trusted, so it is not loaded; look at it, and trust the folder again"
+            raise PermissionError(errno.EPERM, problem, os.fspath(path))
 
     def _as_walked(self, place: str) -> str:
         """Return a path below one of the folders of which each file of code was hashed as seen from that one."""
@@ -411,7 +411,7 @@ class ImportGuards(Closing):
         _HOLDERS[id(files)] -= 1
         if _HOLDERS[id(files)] <= 0:
             del _HOLDERS[id(files)]
-            names = {folder for folder, known in list(_GUARDED.items()) if any(one is files for one in known)}
+            names = {folder for folder, known in list(_GUARDED.items()) if any(own is files for own in known)}
             if names:
                 _forget_finders(names)
 
@@ -419,7 +419,7 @@ class ImportGuards(Closing):
 def _compared(folder: str) -> TrustedFiles | None:
     """Return what modules of a folder are compared with: the newest that a session holds, else the newest."""
     known = _GUARDED.get(folder, [])
-    held = [one for one in known if id(one) in _HOLDERS] or known
+    held = [files for files in known if id(files) in _HOLDERS] or known
     return held[-1] if held else None
 
 
@@ -431,11 +431,11 @@ def _files_for(names: Collection[str]) -> TrustedFiles | None:
 
 def _forget_unheld(names: Collection[str]) -> None:
     """End all comparison with what no open session holds, if it is about folders, those below, or those around them."""
-    near = [one for one in tuple(_GUARDED) if any(lie_together(one, name) for name in names)]
-    over = {id(files) for one in near for files in _GUARDED.get(one, ()) if id(files) not in _HOLDERS}
+    near = [folder for folder in tuple(_GUARDED) if any(lie_together(folder, name) for name in names)]
+    over = {id(files) for folder in near for files in _GUARDED.get(folder, ()) if id(files) not in _HOLDERS}
     ended = [folder for folder, known in tuple(_GUARDED.items()) if over.intersection(map(id, known))] if over else []
     for folder in ended:
-        left = [one for one in _GUARDED.pop(folder, ()) if id(one) not in over]
+        left = [files for files in _GUARDED.pop(folder, ()) if id(files) not in over]
         if left:
             _GUARDED[folder] = left
     if ended:
@@ -446,7 +446,7 @@ def _forget_finders(names: Collection[str]) -> None:
     if _finder_of not in sys.path_hooks:
         sys.path_hooks.insert(0, _finder_of)
     for known in list(sys.path_importer_cache):
-        if any(lies_in(one, name) for one in (os.path.abspath(known), os.path.realpath(known)) for name in names):
+        if any(lies_in(path, name) for path in (os.path.abspath(known), os.path.realpath(known)) for name in names):
             sys.path_importer_cache.pop(known, None)
 
 
@@ -468,7 +468,7 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
     files = _files_for(names)
     if files is None:
         below = [(name, folder) for name in names for folder in tuple(_NAMED) if lies_in(name, folder)]
-        if not os.path.isdir(entry) or not any(not _is_installed(one, folder) for one, folder in below):
+        if not os.path.isdir(entry) or not any(not _is_installed(path, folder) for path, folder in below):
             raise ImportError("no folder of which modules are compared", path=entry)
         extensions, sources, compiled = kinds
         usual = (machinery.ExtensionFileLoader, extensions), (SourceLoader, sources)
@@ -482,7 +482,7 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
 
 def _is_installed(path: str, folder: str) -> bool:
     """Return whether a path lies with installed packages that this process imports from, themselves in a folder."""
-    places = (os.path.abspath(one) for one in sys.path if one.endswith("-packages"))
+    places = (os.path.abspath(path) for path in sys.path if path.endswith("-packages"))
     return any(lies_in(path, place) and lies_in(place, folder) for place in places)
 
 
@@ -551,8 +551,8 @@ class _ArchiveFinder:
     def find_spec(self, fullname: str, target: ModuleType | None = None) -> machinery.ModuleSpec | None:
         if self._archive.find_spec(fullname, target) is None:
             return None
-        words = "modules of an archive can't be compared with what was trusted; unpack it beside the code"
-        raise ImportError(f"{self._archive.archive}: {words}", name=fullname, path=self._archive.archive)
+        problem = "modules of an archive can't be compared with what was trusted; unpack it beside the code"
+        raise ImportError(f"{self._archive.archive}: {problem}", name=fullname, path=self._archive.archive)
 
     def invalidate_caches(self) -> None:
         self._archive.invalidate_caches()

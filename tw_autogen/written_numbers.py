@@ -121,11 +121,11 @@ def _all_numbers(text: str, where: str, *, words: bool) -> list[WrittenNumber]:
 
 def _cells(text: str, where: tuple[str, str]) -> Iterator[WrittenNumber]:
     """Yield numbers that stand on both sides of a comma: `1,412` is one number, or two values of a row."""
-    for found in _ROW.finditer(text):
-        at = found.start()
-        for part in found[0].split(","):
-            yield WrittenNumber(part, at, abs(float(part)), _half_of(part), where=where)
-            at += len(part) + 1
+    for match in _ROW.finditer(text):
+        position = match.start()
+        for part in match[0].split(","):
+            yield WrittenNumber(part, position, abs(float(part)), _half_of(part), where=where)
+            position += len(part) + 1
 
 
 def dotted_numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[tuple[WrittenNumber, bool]]:
@@ -135,11 +135,11 @@ def dotted_numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[tup
         text: As of `normalize_east_asian`.
         where: What wrote it, and the text; stands in each number.
     """
-    for found in _DOTTED.finditer(text):
-        whole, _, decimals = found[0].partition(",")
+    for match in _DOTTED.finditer(text):
+        whole, _, decimals = match[0].partition(",")
         plain = f"{re.sub(r'[^0-9]', '', whole)}{'.' * bool(decimals)}{decimals}"
         sure = " " not in whole and (bool(decimals) or whole.count(".") > 1)
-        yield WrittenNumber(found[0], found.start(), float(plain), _half_of(plain), where=where), sure
+        yield WrittenNumber(match[0], match.start(), float(plain), _half_of(plain), where=where), sure
 
 
 def number_words_in(text: str, where: tuple[str, str] = ("", "")) -> Iterator[WrittenNumber]:
@@ -149,9 +149,9 @@ def number_words_in(text: str, where: tuple[str, str] = ("", "")) -> Iterator[Wr
         text: As of `normalize_east_asian`.
         where: What wrote it, and the text; stands in each number.
     """
-    for found in _WORD.finditer(text):
-        value = _WORDS[found[0].casefold().replace("\u0307", "").replace("ı", "i")]  # Turkish capitals and keyboards
-        yield WrittenNumber(str(value), found.start(), value, 0.5, where=where)
+    for match in _WORD.finditer(text):
+        value = _WORDS[match[0].casefold().replace("\u0307", "").replace("ı", "i")]  # Turkish capitals and keyboards
+        yield WrittenNumber(str(value), match.start(), value, 0.5, where=where)
 
 
 def normalize_east_asian(text: str) -> str:
@@ -159,16 +159,16 @@ def normalize_east_asian(text: str) -> str:
     return text if text.isascii() else _EAST_ASIAN.sub("\u3001", text.translate(_FULL_WIDTH))
 
 
-def _large(found: re.Match[str], where: tuple[str, str]) -> WrittenNumber:
+def _large(match: re.Match[str], where: tuple[str, str]) -> WrittenNumber:
     """Return a number of parts with units, such as `1億2000万`, as one."""
     value, scale, last, end = 0.0, 1.0, "", 0
-    for part in _LARGE_PART.finditer(found[0]):
+    for part in _LARGE_PART.finditer(match[0]):
         last, end = part["part"].replace(",", ""), part.end()
         scale = math.prod(_LARGE_UNITS[unit] for unit in part["units"])
         value += float(last) * scale
-    if rest := found[0][end:]:
+    if rest := match[0][end:]:
         value, last, scale = value + float(rest), rest, 1.0
-    return WrittenNumber(found[0], found.start(), value, _half_of(last) * scale, scale=scale, where=where)
+    return WrittenNumber(match[0], match.start(), value, _half_of(last) * scale, scale=scale, where=where)
 
 
 def numbers_in(text: str, where: tuple[str, str] = ("", "")) -> Iterator[WrittenNumber]:
@@ -178,27 +178,27 @@ def numbers_in(text: str, where: tuple[str, str] = ("", "")) -> Iterator[Written
         text: As of `normalize_east_asian`.
         where: What wrote it, and the text; stands in each number.
     """
-    large = [_large(found, where) for found in _LARGE.finditer(text)] if not text.isascii() else []
-    others = _plain_numbers(_LARGE.sub(lambda found: "_" * len(found[0]), text) if large else text, where)
+    large = [_large(match, where) for match in _LARGE.finditer(text)] if not text.isascii() else []
+    others = _plain_numbers(_LARGE.sub(lambda match: "_" * len(match[0]), text) if large else text, where)
     yield from heapq.merge(large, others, key=lambda one: one.start)
 
 
 def _plain_numbers(text: str, where: tuple[str, str]) -> Iterator[WrittenNumber]:
     """Yield the numbers of a text; a comma separates thousands, decimals, or, next to another such comma, numbers."""
-    for found in _NUMBER.finditer(text):
-        body, unit = found["body"].lower(), (found["unit"] or "").strip()
-        power = 10.0 ** int((found["power"] or found["raised"] or "0").translate(_RAISED))
+    for match in _NUMBER.finditer(text):
+        body, unit = match["body"].lower(), (match["unit"] or "").strip()
+        power = 10.0 ** int((match["power"] or match["raised"] or "0").translate(_RAISED))
         is_percent = unit.lower().startswith(("%", "p"))
         scale = _LETTERS.get(unit) or _SCALES.get(unit.lower(), 1.0)
         if re.match(_INDIAN, body):
             body = body.replace(",", "")
         plain = body if _FRACTION.fullmatch(body) else re.sub(r"[,'’_\u2009\u00a0\u202f](?=\d{3}(?!\d))", "", body)
-        start, end = found.span()
+        start, end = match.span()
         listed = "," in plain and bool(
             _COMMA.match(text[max(0, start - 2) : start]) or _COMMA.match(text[end : end + 2])
         )
         for part in plain.split(",") if listed else (plain.replace(",", "."),):
-            shown = part if listed else found[0].strip()
+            shown = part if listed else match[0].strip()
             value, half = float(part) * power * scale, _half_of(part) * power * scale
             yield WrittenNumber(shown, start, value, half, is_percent, scale, where)
             start += len(part) + 1

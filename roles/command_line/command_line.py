@@ -118,8 +118,8 @@ class CommandLine(Role):
 
     def _approved(self, command: str, turn: Turn) -> tuple[str, str]:
         """Give the command that is run, which the person may have changed, and why it is not; empty if it is."""
-        said = getattr(self._kernel, "approval", "")  # of a notebook's kernel, where no setting lifts it
-        if said == "never" or (not said and self._settings.approval == "always"):
+        approval = getattr(self._kernel, "approval", "")  # of a notebook's kernel, where no setting lifts it
+        if approval == "never" or (not approval and self._settings.approval == "always"):
             return command, ""
         if self._approve is None:
             return command, "Commands need a person's approval, and nobody is here (role.command_line.approval)."
@@ -164,8 +164,8 @@ def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
     language, lines = None, list[str]()
     for line in text.splitlines():
         if language is None:
-            found = _FENCE.match(line.strip())
-            language, lines = (found[1], []) if found else (None, lines)
+            match = _FENCE.match(line.strip())
+            language, lines = (match[1], []) if match else (None, lines)
         elif line.rstrip().endswith("```"):
             yield language, [*lines, line.rstrip().removesuffix("```")]
             language = None

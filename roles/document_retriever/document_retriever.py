@@ -50,10 +50,10 @@ class DocumentRetriever(Role):
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
         """Search for what the newest post asks."""
         asked, index = memory.last_post, self._index
-        found = index.search(
+        match = index.search(
             asked.message, self._ranker, top_k=self._settings.size, around_chars=self._settings.target_chars
         )
-        if not found:
+        if not match:
             names = ", ".join(list(index.files)[:_SHOWN])
             more = f" and {len(index.files) - _SHOWN} more" if len(index.files) > _SHOWN else ""
             documents = _count(len(index.files), "document")
@@ -64,11 +64,13 @@ class DocumentRetriever(Role):
             **dict.fromkeys(index.gone(), "; no longer there"),
         }
         all_of_them = f"{_count(len(index.passages), 'passage')} from {_count(len(index.files), 'document')}"
-        lines = [f"{len(found)} of {all_of_them}, best first:"]
-        for number, one in enumerate(found, 1):
+        lines = [f"{len(match)} of {all_of_them}, best first:"]
+        for number, one in enumerate(match, 1):
             under = f' (under "{one.heading}")' if one.heading and one.heading not in one.text else ""
             lines.append(f"[{number}] {one.where}{under}{old.get(one.file, '')}\n{_numbered(one)}")
-        sources = [{"number": at, "file": one.file, "lines": [one.first, one.last]} for at, one in enumerate(found, 1)]
+        sources = [
+            {"number": number, "file": one.file, "lines": [one.first, one.last]} for number, one in enumerate(match, 1)
+        ]
         return Post(
             self.name,
             asked.send_from,

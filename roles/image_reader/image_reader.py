@@ -66,15 +66,15 @@ class ImageReader(Role):
             return Post(self.name, asked.send_from, "There is no session here whose pictures could be looked at.")
         with SafeFolder(turn.folder) as folder:
             seen, problems = self._pictures(asked.message, folder)
-            said = " ".join(problems) or ("" if seen else f"Name a picture. {_listed(folder)}")
+            text = " ".join(problems) or ("" if seen else f"Name a picture. {_listed(folder)}")
         if not seen:
-            return Post(self.name, asked.send_from, f"Nothing was looked at. {said}")
+            return Post(self.name, asked.send_from, f"Nothing was looked at. {text}")
         parts: list[dict[str, Any]] = [{"type": "text", "text": f"Pictures: {', '.join(seen)}\n\n{asked.message}"}]
         parts += [{"type": "image_url", "image_url": {"url": url}} for url in seen.values()]
         messages = [{"role": "system", "content": _PROMPT}, {"role": "user", "content": parts}]
-        said = turn.ask(self._model, messages, caller=self.name).strip() or "The model said nothing."
+        text = turn.ask(self._model, messages, caller=self.name).strip() or "The model said nothing."
         lines = [f"Looked at {', '.join(seen)}.", *problems]
-        return Post(self.name, asked.send_from, f"{' '.join(lines)}\n\n{said}")
+        return Post(self.name, asked.send_from, f"{' '.join(lines)}\n\n{text}")
 
     def _pictures(self, request: str, folder: SafeFolder) -> tuple[dict[str, str], list[str]]:
         """Give the pictures that a request names as `data:` URLs by name, and what is wrong with the others."""

@@ -115,18 +115,18 @@ class ManualReader(Role):
         wanted = _named(request, manuals)
         if not wanted and not missing and len(manuals) == 1:
             wanted = manuals
-        said = self._read_all({one: names[one] for one in wanted}, folder, request, turn) if folder else []
+        answer = self._read_all({name: names[name] for name in wanted}, folder, request, turn) if folder else []
         if missing:
             is_are = "is" if len(manuals) == 1 else "are"
             there = f"there {is_are}: {_listed(manuals)}" if manuals else "there is no manual here"
-            start = "There" if said else "Nothing was read: there"
-            said.append(f"{start} is no {', no '.join(missing)}; {there}")
-        elif not said:
+            start = "There" if answer else "Nothing was read: there"
+            answer.append(f"{start} is no {', no '.join(missing)}; {there}")
+        elif not answer:
             there = f"There are: {_listed(manuals)}" if manuals else "There is none here."
-            said.append(f"Nothing was read: name the file. {there}")
+            answer.append(f"Nothing was read: name the file. {there}")
         if len(asked.message) > _MAX_ASKED:
-            said.append(f"Only the first {_MAX_ASKED:,} characters of the message were looked at for names.")
-        return Post(self.name, asked.send_from, "\n\n".join(said))
+            answer.append(f"Only the first {_MAX_ASKED:,} characters of the message were looked at for names.")
+        return Post(self.name, asked.send_from, "\n\n".join(answer))
 
     def _manuals(self, folder: Path) -> dict[str, str]:
         """Return the manuals' names, composed as they are typed (macOS keeps `U` and its dots apart), and as they are.
@@ -136,39 +136,39 @@ class ManualReader(Role):
         names: dict[str, str] = {}
         with SafeFolder.without_links(folder) as opened:  # a link on the way to it has come since it was named
             every = opened.walk(enter=lambda name: not name.startswith("."), but_sessions=True)
-            for one in itertools.islice(every, _MAX_ENTRIES):
-                if len(one.name) > _LONGEST_NAME:
+            for entry in itertools.islice(every, _MAX_ENTRIES):
+                if len(entry.name) > _LONGEST_NAME:
                     continue
-                path = PurePosixPath(one.name)
-                if one.is_file and path.suffix.lower() in self._settings.suffixes and not path.name.startswith("."):
-                    names[normalize("NFC", one.name)] = one.name
+                path = PurePosixPath(entry.name)
+                if entry.is_file and path.suffix.lower() in self._settings.suffixes and not path.name.startswith("."):
+                    names[normalize("NFC", entry.name)] = entry.name
                     if len(names) == _MAX_FILES:
                         break
         return {name: names[name] for name in sorted(names, key=lambda name: PurePosixPath(name).parts)}
 
     def _read_all(self, names: dict[str, str], folder: Path, request: str, turn: Turn | None) -> list[str]:
         """Read files until they are too large together, or the round is over."""
-        said, left = [], _MAX_BYTES
+        texts, left = [], _MAX_BYTES
         for name, real in names.items():
             if turn is not None and (turn.cancelled.is_set() or not turn.seconds_left(1.0)):
-                said.append(f"{name} and what comes after it were not read: the time is over.")
+                texts.append(f"{name} and what comes after it were not read: the time is over.")
                 break
             try:
                 with SafeFolder.without_links(folder) as opened:
                     text = opened.read_file(real, limit_bytes=left).decode("utf-8-sig")
                 text = text.replace("\r\n", "\n").replace("\r", "\n")
             except UnicodeDecodeError:
-                said.append(f"{name} can't be read: not UTF-8; save it as UTF-8")
+                texts.append(f"{name} can't be read: not UTF-8; save it as UTF-8")
             except OSError as error:
-                said.append(f"{name} can't be read: {_too_large() if error.errno == EFBIG else error.strerror}")
+                texts.append(f"{name} can't be read: {_too_large() if error.errno == EFBIG else error.strerror}")
             else:
                 size = len(text) + _LINE_BYTES * text.count("\n")
                 if size > left:
-                    said.append(f"{name} can't be read: {_too_large()}")
+                    texts.append(f"{name} can't be read: {_too_large()}")
                     continue
                 left -= size
-                said.append(self._read(name, text, request, turn))
-        return said
+                texts.append(self._read(name, text, request, turn))
+        return texts
 
     def _read(self, name: str, text: str, request: str, turn: Turn | None) -> str:
         lines = text.removesuffix("\n").split("\n")
@@ -178,11 +178,11 @@ class ManualReader(Role):
         parts = _wanted_parts(request, headings, len(lines))
         if not parts:
             return f"{name} has {len(lines)} lines; there are no such lines in it."
-        shown = "\n\n".join("\n".join(lines[one.first - 1 : one.last]).strip("\n") for one in parts)
+        shown = "\n\n".join("\n".join(lines[part.first - 1 : part.last]).strip("\n") for part in parts)
         whole = " (all of it)" if parts == [_Part(1, len(lines))] else f" of {len(lines)}"
         if len(shown) > self._settings.limit_chars:
             return _contents(name, headings, parts, shown, self._settings.limit_chars)
-        where = f"{name}, lines {' and '.join(f'{one.first}-{one.last}' for one in parts)}{whole}"
+        where = f"{name}, lines {' and '.join(f'{part.first}-{part.last}' for part in parts)}{whole}"
         pinned = self._pin(where, shown, turn)
         return f"Read {where}{pinned}. It says:\n\n{shown}"
 
@@ -203,7 +203,7 @@ class ManualReader(Role):
 
 def _named(request: str, names: list[str]) -> list[str]:
     """Give the files that a request names: by path, file name or name without suffix."""
-    for part in (lambda one: one, lambda one: Path(one).name, lambda one: Path(one).stem):
+    for part in (lambda name: name, lambda name: Path(name).name, lambda name: Path(name).stem):
         found = [name for name in names if _is_in(part(name), request) and _as_word(part(name)).search(request)]
         if found:
             return found
@@ -228,7 +228,7 @@ def _told_apart(
         The request, in which each file that is there goes by its name and no other stands; and the others.
     """
     rest = request
-    for name in sorted({*names, *(Path(one).name for one in names)}, key=len, reverse=True):
+    for name in sorted({*names, *(Path(name).name for name in names)}, key=len, reverse=True):
         rest = _as_word(name).sub(" ", rest) if _is_in(name, rest) else rest
     known, found = set(names), dict[str, str]()
     for word in (part[0].rstrip(_WORD_ENDS) for part in _WORD.finditer(rest)):
@@ -258,20 +258,20 @@ def _headings(lines: list[str]) -> Iterator[_Heading]:
     """Give the headings, in Markdown's or reStructuredText's way; in a block of code there are none."""
     rules: list[str] = []
     fence, underline = "", -1
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if fence:
             closes = line.strip().startswith(fence) and not line.strip().strip(fence[0])
             fence = "" if closes else fence
-        elif at != underline and (found := _FENCE.match(line)):
-            fence = found[1]
-        elif found := _HEADING.match(line):
-            yield _Heading(at + 1, len(found[1]), found[2].rstrip().rstrip("#").rstrip() or found[2])
-        elif line.strip() and not _is_rule(line) and at + 1 < len(lines):
-            below = lines[at + 1].rstrip()
+        elif index != underline and (match := _FENCE.match(line)):
+            fence = match[1]
+        elif match := _HEADING.match(line):
+            yield _Heading(index + 1, len(match[1]), match[2].rstrip().rstrip("#").rstrip() or match[2])
+        elif line.strip() and not _is_rule(line) and index + 1 < len(lines):
+            below = lines[index + 1].rstrip()
             if _is_rule(below) and len(below) >= len(line.strip()) and below != "```":
-                underline = at + 1
+                underline = index + 1
                 rules += [below[0]] if below[0] not in rules else []
-                yield _Heading(at + 1, rules.index(below[0]) + 1, line.strip())
+                yield _Heading(index + 1, rules.index(below[0]) + 1, line.strip())
 
 
 def _is_rule(line: str) -> bool:
@@ -286,24 +286,24 @@ def _too_large() -> str:
 
 def _wanted_parts(request: str, headings: list[_Heading], count: int) -> list[_Part]:
     """Give the lines that a request asks for, by number or by headings; all if it names none; none if not there."""
-    asked = (one for one in _LINES.finditer(request) if not _OF_ANOTHER.match(request, one.end()))
+    asked = (match for match in _LINES.finditer(request) if not _OF_ANOTHER.match(request, match.end()))
     if found := next(asked, None):
         first, last = int(found[1][:_MAX_DIGITS]), int((found[2] or found[1])[:_MAX_DIGITS])
         return [_Part(max(1, first), min(last, count))] if 0 < first <= min(last, count) else []
-    keys = [one.words.casefold()[:_HEADING_CHARS] if len(one.words) > 2 else "" for one in headings]
+    keys = [heading.words.casefold()[:_HEADING_CHARS] if len(heading.words) > 2 else "" for heading in headings]
     named = _named_in(request.casefold(), set(keys) - {""})
     parts = list[_Part]()
-    for at, one in enumerate(headings):
-        if keys[at] not in named:
+    for index, own in enumerate(headings):
+        if keys[index] not in named:
             continue
         below = (
             later.line - 1
-            for later in map(headings.__getitem__, range(at + 1, len(headings)))
-            if later.level <= one.level
+            for later in map(headings.__getitem__, range(index + 1, len(headings)))
+            if later.level <= own.level
         )
-        if parts and one.line <= parts[-1].last:
+        if parts and own.line <= parts[-1].last:
             parts.pop()  # what is named with a part of it: the manual's title, for instance
-        parts.append(_Part(one.line, next(below, count)))
+        parts.append(_Part(own.line, next(below, count)))
     apart = list[_Part]()
     for part in parts:
         first = apart.pop().first if apart and part.first == apart[-1].last + 1 else part.first
@@ -311,29 +311,29 @@ def _wanted_parts(request: str, headings: list[_Heading], count: int) -> list[_P
     return apart or [_Part(1, count)]
 
 
-def _named_in(words: str, keys: set[str]) -> set[str]:
+def _named_in(text: str, keys: set[str]) -> set[str]:
     """Return the headings that stand in a request as whole words; one within another, longer one doesn't count."""
-    inside = {one.start() for one in re.finditer(rf"(?<={_LETTER}){_LETTER}", words)}
+    inside = {match.start() for match in re.finditer(rf"(?<={_LETTER}){_LETTER}", text)}
     named = set[str]()
     for size in sorted(set(map(len, keys)), reverse=True):
-        for at in range(len(words) - size + 1):
-            part, cut = words[at : at + size], size < _HEADING_CHARS and at + size in inside
-            if part in keys and at not in inside and not cut:
+        for index in range(len(text) - size + 1):
+            part, cut = text[index : index + size], size < _HEADING_CHARS and index + size in inside
+            if part in keys and index not in inside and not cut:
                 named.add(part)
-                words = f"{words[:at]}{' ' * size}{words[at + size :]}"
+                text = f"{text[:index]}{' ' * size}{text[index + size :]}"
     return named
 
 
 def _contents(name: str, headings: list[_Heading], parts: list[_Part], shown: str, limit: int) -> str:
-    lines, chars, first = sum(one.last - one.first + 1 for one in parts), len(shown), parts[0].first
-    said = f"{name} is too long to be read at once ({lines} lines, {chars} characters wanted, at most {limit})."
+    lines, chars, first = sum(part.last - part.first + 1 for part in parts), len(shown), parts[0].first
+    message = f"{name} is too long to be read at once ({lines} lines, {chars} characters wanted, at most {limit})."
     if lines == 1:
-        return f"{said} Let code read that line, or raise role.manual_reader.limit_chars."
+        return f"{message} Let code read that line, or raise role.manual_reader.limit_chars."
     if not headings:
         last = first + max(1, lines * limit // (chars + 1)) - 1
-        return f"{said} Ask for some of its lines: '{name}, lines {first}-{last}'."
-    listed = "\n".join(f"line {one.line}: {one.words}" for one in headings)
-    return f"{said} Ask for a part by its heading, or by lines:\n{listed[: 2 * limit]}"
+        return f"{message} Ask for some of its lines: '{name}, lines {first}-{last}'."
+    listed = "\n".join(f"line {heading.line}: {heading.words}" for heading in headings)
+    return f"{message} Ask for a part by its heading, or by lines:\n{listed[: 2 * limit]}"
 
 
 def _listed(names: list[str]) -> str:

@@ -232,7 +232,7 @@ class Browser:
         url, title = self._page.url, await self._page.title()
         things = await self._page.evaluate(LOOK, MARK)
         text = await self._page.evaluate("() => document.body ? document.body.innerText : ''")
-        said = tuple(line_of(at, *thing) for at, thing in enumerate(things, 1))
+        said = tuple(line_of(number, *thing) for number, thing in enumerate(things, 1))
         return View(url, title, text, said, tuple(self._gate.refused))
 
     def _on(self, step: Callable[[], Coroutine[Any, Any, Result]]) -> Result:

@@ -178,8 +178,8 @@ class _Connection(StreamRequestHandler):
             self.connection.shutdown(socket.SHUT_RDWR)
         sending.join()
 
-    def _answer(self, status: str, words: str) -> None:
-        body = words.encode()
+    def _answer(self, status: str, message: str) -> None:
+        body = message.encode()
         head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
         with suppress(OSError):
             self.wfile.write(f"{head}Connection: close\r\n\r\n".encode() + body)

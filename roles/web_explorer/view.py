@@ -52,9 +52,9 @@ class View:
     trouble: tuple[str, ...] = ()
 
 
-def line_of(number: int, kind: str, words: str, url: str, value: str, options: str) -> str:
+def line_of(number: int, kind: str, text: str, url: str, value: str, options: str) -> str:
     """Give one thing that can be used as a line."""
-    parts = [f"[{number}] {kind} {words!r}" if words else f"[{number}] {kind}"]
+    parts = [f"[{number}] {kind} {text!r}" if text else f"[{number}] {kind}"]
     parts += [f"= {value!r}"] if value else []
     parts += [f"-> {url}"] if url else []
     parts += [f"of: {options}"] if options else []

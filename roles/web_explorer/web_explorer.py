@@ -137,7 +137,7 @@ class _Trip:
 
     def shown(self) -> str:
         """Give what the model is shown: the task, what was done, and the page."""
-        steps = "\n".join(f"{at}. {step}" for at, step in enumerate(self._steps, 1)) or "none yet"
+        steps = "\n".join(f"{number}. {step}" for number, step in enumerate(self._steps, 1)) or "none yet"
         left = self._settings.steps - self.taken
         parts = [f"# Task\n{self._question}", f"# Steps taken ({left} left)\n{steps}"]
         if self._view is not None:

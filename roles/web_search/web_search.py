@@ -108,9 +108,11 @@ class WebSearch(Role):
 
     def _search(self, query: str, seconds: float, turn: Turn | None) -> tuple[list[_Found], str]:
         """Give what was found, or what went wrong in words without address or key."""
-        said = {"q": query, "count": str(self._settings.results)} if self._brave else {"q": query, "format": "json"}
+        parameters = (
+            {"q": query, "count": str(self._settings.results)} if self._brave else {"q": query, "format": "json"}
+        )
         most = int(self._settings.max_mb * 1e6)
-        params = {**dict(parse_qsl(urlsplit(self._settings.url).query)), **said}
+        params = {**dict(parse_qsl(urlsplit(self._settings.url).query)), **parameters}
         content, deadline = b"", time.monotonic() + seconds
         try:
             with (
@@ -144,8 +146,8 @@ class WebSearch(Role):
         for one in plain["web"]["results"] if self._brave else plain["results"]:
             url = str(one.get("url") or "")
             if url.lower().startswith(("http://", "https://")):
-                words = one.get("description" if self._brave else "content") or ""
-                yield _Found(_plain(one.get("title") or url), url, _plain(words)[:_EXCERPT_CHARS])
+                text = one.get("description" if self._brave else "content") or ""
+                yield _Found(_plain(one.get("title") or url), url, _plain(text)[:_EXCERPT_CHARS])
 
 
 def _plain(text: Any) -> str:

@@ -5,7 +5,7 @@ import time
 from itertools import islice, product
 
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
-from tw_autogen.code_interpreter.plugin_ranking import select_plugins
+from tw_autogen.code_interpreter.plugin_selection import select_plugins
 from tw_autogen.model import LexicalRanker
 from tw_autogen.plugin import Parameter, PluginSpec
 from tw_autogen.session import Session

@@ -699,6 +699,15 @@ def talk(tmp_path, monkeypatch):
         talk._session.close()
 
 
+@pytest.mark.parametrize("line", ["/exit", "/EXIT", "/exit now", "/quit", "exit", ":q"])
+def test_a_chat_ends_with_each_line_that_means_to_leave(talk, line):
+    lines = iter([line])  # another one read would be a `StopIteration`
+
+    talk._loop(SimpleNamespace(read=lambda: next(lines)))
+
+    assert talk.said == []
+
+
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_a_change_of_session_that_fails_leaves_the_one_before_open(talk, monkeypatch, error):
     before = talk._session.id

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from tw_autogen.cli.terminal import code_block, highlighted, markdown
-from tw_autogen.escaped_text import is_quickly_colored
+from tw_autogen.render_limits import is_quickly_colored
 from tw_autogen.session.export import _page
 
 CODE = "x = 1" + "\n " * 40_000 + "\nprint(x)"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tw_autogen.conversation import file_names, folders_named, is_data_or_document, mentioned
+from tw_autogen.conversation import file_names, folders_named, is_data_or_document, names_in_text
 from tw_autogen.conversation.file_mentions import is_mentioned
 from tw_autogen.file_suffixes import DATA, DOCUMENTS
 from tw_autogen.kernel.guest.files import folder_listing
@@ -121,7 +121,7 @@ def test_names_that_stand_at_each_place_of_a_text_are_looked_for_in_linear_time(
     names = ["a" * length for length in range(1, 250)]
     began = cpu_seconds()
 
-    assert len(mentioned(names, text)) == found
+    assert len(names_in_text(names, text)) == found
     assert sum(is_mentioned(name, text) for name in names) == found
     assert cpu_seconds() - began < 4
 

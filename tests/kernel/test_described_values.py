@@ -230,7 +230,7 @@ def test_lists_and_structs_that_begin_late_are_described_by_what_they_hold(tmp_p
     assert_said(describe(tmp_path, "a.parquet"), ["'l': list of int, 2 items", "'q': int, 7", "1500 null"])
 
 
-def test_ranges_of_long_typed_tables_are_those_of_all_rows(tmp_path):
+def test_ranges_of_long_schema_tables_are_those_of_all_rows(tmp_path):
     count, days = 90_000, pd.date_range("2015-01-01", periods=90_000, freq="h")
     table = pd.DataFrame(
         {"id": range(count), "day": days.strftime("%Y-%m-%d %H:%M"), "v": [*range(9), *[3] * (count - 9)]}

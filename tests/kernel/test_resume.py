@@ -142,8 +142,16 @@ VALUE = (
 )
 
 
-@pytest.mark.parametrize(("every", "copies"), [(0.0, 0), (0.001, 2), (1000.0, 1)], ids=["cells", "copy", "both"])
-def test_variables_of_a_killed_host_come_back_in_another(killed_host, every, copies):
+@pytest.mark.parametrize(
+    ("every", "copies", "source"),
+    [
+        (0.0, 0, "from 2 cells run again:"),
+        (0.001, 2, "from a checkpoint (cells 1 to 2):"),
+        (1000.0, 1, "from a checkpoint (cells 1 to 1) and 1 cell run again:"),
+    ],
+    ids=["cells", "copy", "both"],
+)
+def test_variables_of_a_killed_host_come_back_in_another(killed_host, every, copies, source):
     folder = killed_host(RICH, every=every, copies=copies)
 
     with LocalKernel(folder, resume=True) as kernel:
@@ -151,8 +159,7 @@ def test_variables_of_a_killed_host_come_back_in_another(killed_host, every, cop
         execution = kernel.execute(SEEN, seconds=30)
 
         assert execution.result == VALUE, execution.error
-        assert ("from a checkpoint (cells 1 to 2)" in said(execution)) == (copies == 2)
-        assert ("cells that were run again" in said(execution)) == (copies < 2)
+        assert source in said(execution)
         assert "warning" not in said(execution)
         assert "resume" not in [log.tag for log in kernel.execute("1", seconds=30).logs]
 

@@ -8,7 +8,6 @@ import pytest
 from markdown_it import MarkdownIt
 
 from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post
-from tw_autogen.escaped_text import NO_FORMULAS
 from tw_autogen.events import (
     CellOutput,
     CellRan,
@@ -27,6 +26,7 @@ from tw_autogen.session.export import _markdown
 from tw_autogen.session.markdown_text import markdown_cells, without_html
 from tw_autogen.session.notebook_export import notebook, write_notebook
 from tw_autogen.session.notebook_progress import last_lines
+from tw_autogen.text_escaping import NO_FORMULAS
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -15,7 +15,7 @@ from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.named_folders import path_out_of
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.session import read_project, read_settings, review_folder, trust_lines
-from tw_autogen.session.named_places import server_files
+from tw_autogen.session.referenced_files import server_files
 from tw_autogen.session.settings_sources import SECTIONS
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans

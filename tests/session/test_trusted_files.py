@@ -23,7 +23,7 @@ from tw_autogen.plugin.mcp import McpServer
 from tw_autogen.plugin.plugin_finder import check_source
 from tw_autogen.plugin.spec import read_spec
 from tw_autogen.session import read_settings, review_folder
-from tw_autogen.session.named_places import files_of_setting, server_files
+from tw_autogen.session.referenced_files import files_of_setting, server_files
 from tw_autogen.session.settings_sources import SECTIONS
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust

@@ -14,7 +14,7 @@ from rich.text import Text
 from tw_autogen.approval import Decision, Proposal, read_decision
 from tw_autogen.cli.event_printer import EventPrinter
 from tw_autogen.cli.terminal import code_block
-from tw_autogen.escaped_text import visible
+from tw_autogen.text_escaping import visible
 
 if sys.platform != "win32":
     import termios
@@ -83,9 +83,9 @@ class ApprovalPrompt:
             if not withdrawn.is_set():
                 self._show.resume()
 
-    def say(self, words: str) -> None:
+    def say(self, message: str) -> None:
         """Print a line."""
-        self._console.print(Text(words, style="dim"), soft_wrap=True)
+        self._console.print(Text(message, style="dim"), soft_wrap=True)
 
     def forget(self) -> None:
         """Ask about everything again: a new session begins."""
@@ -104,12 +104,12 @@ class ApprovalPrompt:
             question = f"{proposal.question} {hint} "
             forget_typed()
             self._console.print(Text(question, style="bold"), end="", soft_wrap=True)
-            said = self._line(stopped).strip()
-            if can_be_always and said.lower() in ("a", "always"):
+            answer = self._line(stopped).strip()
+            if can_be_always and answer.lower() in ("a", "always"):
                 self._always.add(proposal.kind)
                 return Decision(True)
-            if not proposal.editable or said.lower() not in ("e", "edit"):
-                return read_decision(said, proposal)
+            if not proposal.editable or answer.lower() not in ("e", "edit"):
+                return read_decision(answer, proposal)
             if (changed := self._edited(proposal)) is not None:
                 return Decision(True, changed) if changed.strip() else Decision(False)
 

@@ -21,10 +21,10 @@ from tw_autogen.cli.file_arguments import find_file, is_path
 from tw_autogen.cli.options import ASK_OPTIONS, Options, with_options
 from tw_autogen.cli.piped_input import checked_question, read_data, read_question
 from tw_autogen.cli.terminal import marks, stdout_console
-from tw_autogen.escaped_text import shortened
 from tw_autogen.lazy_module import LazyModule, without_collector
 from tw_autogen.setting_values import Setting
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE
+from tw_autogen.text_truncation import shortened
 
 if TYPE_CHECKING:
     from tw_autogen.cli import chat, one_shot

@@ -34,11 +34,11 @@ from tw_autogen.cli.trust_prompt import ask_for_trust
 from tw_autogen.cli.unresponsive_cell import UnresponsiveCell
 from tw_autogen.conversation import RoundState
 from tw_autogen.errors import ConfigError, RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
-from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import HistoryCompacted
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.lazy_module import import_soon
 from tw_autogen.picture_files import PictureReader
+from tw_autogen.plural import pluralize
 from tw_autogen.safe_folder import SafeFolder, temporary_folder
 from tw_autogen.session import (
     Answer,
@@ -52,6 +52,7 @@ from tw_autogen.session import (
 )
 from tw_autogen.setting_values import Setting
 from tw_autogen.svg_sanitizer import UnsafeSvgError
+from tw_autogen.text_escaping import visible, visible_line
 
 _PROMPT = "> "
 _OF_FIRST_QUESTION = ("rich.live", "rich.spinner", "pydantic_core", "httpcore", "certifi")
@@ -93,6 +94,7 @@ class Chat:
         self._session: Session
         self._unresponsive = UnresponsiveCell(self._asker, patience_seconds=0.0, comes_back=False)
         self._copies: list[Path] = []
+        self._left = False
         self._commands: dict[str, tuple[str, Callable[[str], None]]] = {
             "/help": ("this list", self._help),
             "/files": ("PATH...  attach files to the next question", self._bring),
@@ -120,7 +122,7 @@ class Chat:
             ),
             "/reset": ("begin a new session, without conversation and variables", self._reset),
             "/interrupt": ("how to stop what is running", self._interrupt),
-            "/exit": ("leave; so do Ctrl-D, and Ctrl-C twice", self._help),
+            "/exit": ("leave; so do Ctrl-D, and Ctrl-C twice", self._leave),
         }
 
     def run(self) -> Exit:
@@ -167,8 +169,8 @@ class Chat:
 
     def _greet(self) -> None:
         """Print what a resumed session has, and ask whether to resume a request that was cut off."""
-        said, warnings = lines_of_resumed(self._session)
-        for line in said:
+        lines, warnings = lines_of_resumed(self._session)
+        for line in lines:
             self._say(line)
         for line in warnings:
             self._show.warn(line)
@@ -185,7 +187,7 @@ class Chat:
 
     def _loop(self, prompt: RequestInput) -> None:
         pressed = False  # Ctrl-C on an empty line, and nothing since
-        while True:
+        while not self._left:
             shown_at = time.monotonic()
             try:
                 line = prompt.read().strip()
@@ -204,7 +206,7 @@ class Chat:
             pressed = False
             word, _, rest = line.partition(" ")
             if line.lower() in _LEAVE:
-                return
+                word, rest = "/exit", ""
             if line.lower() in _HELP:
                 word, rest = "/help", ""
             if word in self._commands:
@@ -229,8 +231,8 @@ class Chat:
 
     def _ask(self, text: str) -> None:
         named, missing = named_files(text, self._options.project)
-        for one in missing:
-            self._say(f"not attached: {one.problem_sentence}", style="yellow")
+        for file in missing:
+            self._say(f"not attached: {file.problem_sentence}", style="yellow")
         files, self._files = [*self._files, *(path for path in named if path not in self._files)], []
         self._answer(lambda: self._session.ask(text, files), text, files)
 
@@ -287,22 +289,25 @@ class Chat:
             return f"the kernel was ended{lost}"
         return f"the kernel was ended, and variables came back: {', '.join(sorted(back))}{lost}"
 
+    def _leave(self, rest: str) -> None:
+        self._left = True
+
     def _help(self, rest: str) -> None:
-        for name, (words, _) in self._commands.items():
-            self._say(f"  {name:<11} {words}")
+        for name, (help_text, _) in self._commands.items():
+            self._say(f"  {name:<11} {help_text}")
 
     def _bring(self, rest: str) -> None:
-        for one in [find_file(name, self._options.project) for name in _split(rest)]:
-            if one.path is None:
-                self._say(one.problem_sentence, style="red")
-            elif one.path not in self._files:
-                self._files.append(one.path)
+        for file in [find_file(name, self._options.project) for name in _split(rest)]:
+            if file.path is None:
+                self._say(file.problem_sentence, style="red")
+            elif file.path not in self._files:
+                self._files.append(file.path)
         files = ", ".join(map(str, self._files)) or "no files; name some: /files sales.csv"
         self._say(f"with the next question: {files}")
 
     def _info(self, rest: str) -> None:
         session, show, asked = self._session, self._show, len(self._session.rounds)
-        self._say(f"session    {session.id}, {asked} question{'s' * (asked != 1)}")
+        self._say(f"session    {session.id}, {pluralize(asked, 'question')}")
         self._say("files      ", session.folder)
         self._say("journal    ", session.journal)
         if show.opened is not None:
@@ -320,8 +325,8 @@ class Chat:
         cost = "unknown; model.prices sets prices" if usage.dollars is None else money(usage.dollars)
         self._say(f"cost       {cost}")
         if earlier := self._session.earlier:  # what of it is known, in and out together
-            before = [one.spent for one in earlier.rounds]
-            count, dollars = (sum(one.get(what, 0) for one in before) for what in ("tokens", "dollars"))
+            before = [round_.spent for round_ in earlier.rounds]
+            count, dollars = (sum(spent.get(what, 0) for spent in before) for what in ("tokens", "dollars"))
             price = f", {money(dollars)}" if dollars else ""
             self._say(f"before     {short(int(count))} tokens{price}, until this session was opened again")
         took = self._session.seconds
@@ -331,7 +336,7 @@ class Chat:
         self._say(visible(self._session.definitions.describe()) or "nothing has been defined")
 
     def _output(self, rest: str) -> None:
-        cells = {str(one["cell"]): one for one in self._show.tally.cells}
+        cells = {str(cell["cell"]): cell for cell in self._show.tally.cells}
         if not cells:
             self._say("no code ran for the last answer")
             return
@@ -384,11 +389,11 @@ class Chat:
         return self._copies[-1] / name
 
     def _save(self, rest: str) -> None:
-        words = _split(rest)
-        if not 1 <= len(words) <= 2:
+        arguments = _split(rest)
+        if not 1 <= len(arguments) <= 2:
             self._say("name the file: /save examples/odd_days.yaml, or /save CodeInterpreter …", style="red")
             return
-        path = self._session.save_example(words[-1], words[0] if len(words) == 2 else "Planner")
+        path = self._session.save_example(arguments[-1], arguments[0] if len(arguments) == 2 else "Planner")
         self._say("an example, which you may edit: ", path)
 
     def _learn(self, rest: str) -> None:
@@ -402,13 +407,13 @@ class Chat:
         self._enter(fresh)
 
     def _export(self, rest: str) -> None:
-        words = _split(rest)
-        names = [word for word in words if word != _FORCE]
+        arguments = _split(rest)
+        names = [word for word in arguments if word != _FORCE]
         if len(names) != 1:
             self._say("name the file: /export analysis.ipynb (or .py, .md, .html)", style="red")
             return
         file = Path(os.path.expanduser(names[0]))
-        self._say("written: ", export_session(self._session.journal.parent, file, replace=_FORCE in words))
+        self._say("written: ", export_session(self._session.journal.parent, file, replace=_FORCE in arguments))
 
     def _resume(self, rest: str) -> None:
         workspace = self._session.journal.parent.parent
@@ -435,12 +440,16 @@ class Chat:
     def _compact(self, rest: str) -> None:
         self._say("the model summarizes what is long enough; Ctrl-C stops it")
         found = compact_session(self._session)
-        for one in found:
-            if isinstance(one, HistoryCompacted):
-                less = 100 * (one.tokens_before - one.tokens_after) / max(1, one.tokens_before)
-                self._say(f"{one.role}: about {one.tokens_before} tokens, now {one.tokens_after} ({less:.0f} % less)")
+        for event in found:
+            if isinstance(event, HistoryCompacted):
+                less = 100 * (event.tokens_before - event.tokens_after) / max(1, event.tokens_before)
+                self._say(
+                    f"{event.role}: about {event.tokens_before} tokens, now {event.tokens_after} ({less:.0f} % less)"
+                )
             else:
-                self._say(f"{one.role}: stays at about {one.tokens} tokens: {visible_line(one.error)}", style="red")
+                self._say(
+                    f"{event.role}: stays at about {event.tokens} tokens: {visible_line(event.error)}", style="red"
+                )
         if not found:
             self._say("there is too little before the last question to be worth a summary")
 
@@ -479,9 +488,9 @@ class Chat:
     def _interrupt(self, rest: str) -> None:
         self._say("Ctrl-C stops the running cell or the model, and keeps session and variables; nothing runs now")
 
-    def _say(self, words: str, path: Path | None = None, *, style: str = "") -> None:
+    def _say(self, message: str, path: Path | None = None, *, style: str = "") -> None:
         """Print a line, with a path that can be clicked at its end."""
-        line = Text.assemble((visible(words), style), link(path) if path else "")
+        line = Text.assemble((visible(message), style), link(path) if path else "")
         self._console.print(line, soft_wrap=True)
 
 

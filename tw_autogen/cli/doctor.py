@@ -21,12 +21,12 @@ from tw_autogen.cli.doctor_checks import (
     check_python,
 )
 from tw_autogen.cli.exit_codes import Exit
-from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
+from tw_autogen.cli.options import COMMON_OPTIONS, Options, with_options
 from tw_autogen.cli.terminal import clean, marks, stdout_console
-from tw_autogen.escaped_text import visible
+from tw_autogen.text_escaping import visible
 
 
-@with_options(MODEL_OPTIONS)
+@with_options(COMMON_OPTIONS)
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @click.pass_context

@@ -87,8 +87,8 @@ def check_folder_trust(options: Options) -> Iterator[DoctorCheck]:
     """See whether the folder wants what it gets only if it is trusted; nothing of an untrusted one is run."""
     with contextlib.suppress(ConfigError):  # what is wrong with settings is told with the kernel
         for line in trust_lines(_read(options), HOW):
-            found, _, remedy = line.partition("; trust this folder")
-            yield DoctorCheck("folder", "warn", found, f"trust this folder{remedy}" if remedy else "")
+            description, _, remedy = line.partition("; trust this folder")
+            yield DoctorCheck("folder", "warn", description, f"trust this folder{remedy}" if remedy else "")
 
 
 def check_kernel(options: Options) -> Iterator[DoctorCheck]:
@@ -138,8 +138,8 @@ def check_model(options: Options) -> Iterator[DoctorCheck]:
         origins = [f"{key} from {read.origin(f'model.{key}')}" for key in ("base_url", "name", "api_key")]
         model = resolve_model(settings)
     except NoModelError as error:
-        words, _, remedy = str(error).partition("\n")
-        yield DoctorCheck("model", "warn", words, remedy)
+        message, _, remedy = str(error).partition("\n")
+        yield DoctorCheck("model", "warn", message, remedy)
         return
     except ConfigError as error:
         yield DoctorCheck("model", "fail", str(error), "correct the setting")

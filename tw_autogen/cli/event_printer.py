@@ -18,7 +18,6 @@ from tw_autogen.cli.output_lines import OutputLines, head_and_tail, is_tabular, 
 from tw_autogen.cli.round_summary import NEW_HOOK, RoundSummary
 from tw_autogen.cli.terminal import clean, highlighted, link, markdown, marks
 from tw_autogen.conversation import AttachmentType, Plan, Post, Status
-from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import (
     ArtifactSaved,
     CellOutput,
@@ -41,6 +40,7 @@ from tw_autogen.events import (
 )
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.session import USER, Saved, fence_printed_output
+from tw_autogen.text_escaping import visible, visible_line
 
 if TYPE_CHECKING:
     from rich import live, spinner
@@ -111,13 +111,13 @@ class EventPrinter:
         self._posts: list[Post] = []
         self._forwarded = False
 
-    def say(self, words: str) -> None:
+    def say(self, message: str) -> None:
         """Print a line about the session, hidden characters as escapes."""
-        self._console.print(Text(visible_line(words), style="dim"), soft_wrap=True)
+        self._console.print(Text(visible_line(message), style="dim"), soft_wrap=True)
 
-    def warn(self, words: str) -> None:
+    def warn(self, message: str) -> None:
         """Print a line about something that the answer does not say."""
-        self._console.print(Text(f"! {visible(words)}", style="yellow"), soft_wrap=True)
+        self._console.print(Text(f"! {visible(message)}", style="yellow"), soft_wrap=True)
 
     def saved(self, files: Iterable[Saved], *, quiet: bool = False) -> None:
         """Print where files of the answer were copied to.
@@ -198,8 +198,10 @@ class EventPrinter:
 
     @_take.register(CompactionFailed)
     def _compaction_failed(self, event: CompactionFailed) -> None:
-        words = f"no summary of {event.role}'s history ({event.tokens} tokens), it stays as it is: {clean(event.error)}"
-        self._print(Text(f"{self._marks.failed} {words}", style="yellow"))
+        message = (
+            f"no summary of {event.role}'s history ({event.tokens} tokens), it stays as it is: {clean(event.error)}"
+        )
+        self._print(Text(f"{self._marks.failed} {message}", style="yellow"))
 
     @_take.register(CodeChecked)
     def _code_checked(self, event: CodeChecked) -> None:
@@ -245,9 +247,9 @@ class EventPrinter:
         if not event.ok:
             self._print(Text(tail_of(event.error, _ERROR_LINES), style="red"))
         lost = "; its kernel has ended" if event.state_lost else ""
-        words = f"cell {event.cell}{'' if event.ok else ' failed'}{lost} {self._marks.dot} {event.seconds:.1f} s"
+        headline = f"cell {event.cell}{'' if event.ok else ' failed'}{lost} {self._marks.dot} {event.seconds:.1f} s"
         mark, style = (self._marks.done, "green") if event.ok else (self._marks.failed, "red")
-        self._print(Text(f"{mark} {words}", style=style))
+        self._print(Text(f"{mark} {headline}", style=style))
         self._think()
 
     @_take.register(ArtifactSaved)
@@ -281,8 +283,8 @@ class EventPrinter:
         has_code = post.attachment(AttachmentType.reply_content) is not None  # then its cells have been seen
         if USER not in (post.send_from, post.send_to) and not has_code:
             self._head(post.send_from)
-            words = head_and_tail(post.message, *_MESSAGE_LINES)
-            self._print(Text.assemble((f"{self._marks.to} {post.send_to}: ", "dim"), words))
+            text = head_and_tail(post.message, *_MESSAGE_LINES)
+            self._print(Text.assemble((f"{self._marks.to} {post.send_to}: ", "dim"), text))
 
     @_take.register(RoundClosed)
     def _round_closed(self, event: RoundClosed) -> None:
@@ -291,14 +293,14 @@ class EventPrinter:
             why = event.error.removeprefix(f"{event.round_id}: ")  # which round it was can be seen
             self._console.print(Text(f"{self._marks.failed} {clean(why)}", style="red"))
         elif self._answer:
-            words = self._words or event.answer  # of a long answer the beginning, and which file has all
+            text = self._words or event.answer  # of a long answer the beginning, and which file has all
             self._console.print()
-            if not clean(words).strip():
+            if not clean(text).strip():
                 self._console.print(Text("(The answer is empty.)", style="dim"))
             else:
                 on_screen = self._console.is_terminal
                 self._console.print(
-                    markdown(fence_printed_output(words, self._posts)) if on_screen else Text(clean(words))
+                    markdown(fence_printed_output(text, self._posts)) if on_screen else Text(clean(text))
                 )
             self._console.print()
         self._console.print(Text(self.tally.line(self._marks.dot), style="dim"), soft_wrap=True)
@@ -306,8 +308,8 @@ class EventPrinter:
     def _print_output(self, stream: str, line: str) -> None:
         self._print(Text(line, style="yellow" if stream == "stderr" else ""))
 
-    def _print(self, words: Text, whole: bool = False) -> None:
-        for line in words.split("\n", allow_blank=True):  # one by one: a block would be padded to its longest line
+    def _print(self, text: Text, whole: bool = False) -> None:
+        for line in text.split("\n", allow_blank=True):  # one by one: a block would be padded to its longest line
             if not whole and is_tabular(line.plain):  # cut at the edge: its columns stay in line
                 line.no_wrap, line.overflow = True, "ellipsis"
             self._console.print(Padding(line, (0, 0, 0, 2), expand=False))
@@ -323,8 +325,8 @@ class EventPrinter:
 
     def _placed(self, doing: str) -> str:
         steps = self._plan.steps if self._plan else ()
-        at = next((number for number, step in enumerate(steps, 1) if step.status is Status.current), 0)
-        return f"step {at} of {len(steps)} {self._marks.dot} {doing}" if at else doing
+        position = next((number for number, step in enumerate(steps, 1) if step.status is Status.current), 0)
+        return f"step {position} of {len(steps)} {self._marks.dot} {doing}" if position else doing
 
 
 def _without_code(thought: str, code: str) -> str:
@@ -362,10 +364,10 @@ class LiveFooter:
             shown, self._live = self._live, None
             shown.stop()
 
-    def doing(self, words: str) -> None:
+    def doing(self, text: str) -> None:
         """Show who does what; the clock restarts when the words change."""
-        if words != self._doing:
-            self._doing, self._since = words, time.monotonic()
+        if text != self._doing:
+            self._doing, self._since = text, time.monotonic()
         self._growing = ""
 
     def grow(self, text: str) -> None:

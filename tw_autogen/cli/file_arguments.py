@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.errors import near_files, url_problem
-from tw_autogen.escaped_text import shortened
+from tw_autogen.text_truncation import shortened
 
 _SHOWN_CHARS = 80
 _MAX_NEAR = 3

@@ -8,18 +8,19 @@ from typing import Any
 
 import click
 
-from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
+from tw_autogen.cli.options import COMMON_OPTIONS, Options, with_options
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.cli.user_path import UserPath
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_ranker
+from tw_autogen.plural import pluralize
 from tw_autogen.recall import DocumentIndex
 from tw_autogen.session import distrusted_folder
+from tw_autogen.text_escaping import visible_line
 
 _GLOBS = " ".join(DocumentIndex.GLOBS)
 
 
-@with_options(MODEL_OPTIONS)
+@with_options(COMMON_OPTIONS)
 @click.command("index")
 @click.argument("folder", type=UserPath(path_type=Path))
 @click.option("--out", type=UserPath(dir_okay=False, path_type=Path), help="The file; default: FOLDER/tw-index.json.")
@@ -41,6 +42,6 @@ def command(folder: Path, out: Path | None, globs: tuple[str, ...], chars: int, 
     for line in index.skipped:
         click.echo(f"left out: {visible_line(line)}", err=True)
     passages, files = len(index.passages), len(index.files)
-    made = f"{passages} passage{'s' * (passages != 1)} of {files} file{'s' * (files != 1)}"
+    made = f"{pluralize(passages, 'passage')} of {pluralize(files, 'file')}"
     click.echo(f"{made} {'is' if passages == 1 else 'are'} in {file}")
     click.echo(f"Use it: tw-autogen --roles document_retriever --set role.document_retriever.index={shlex.quote(file)}")

@@ -22,8 +22,8 @@ from tw_autogen.cli.standard_streams import (
     words_of_os_error,
 )
 from tw_autogen.errors import ConfigError, TwAutogenError
-from tw_autogen.escaped_text import visible
 from tw_autogen.lazy_module import LazyModule, without_collector
+from tw_autogen.text_escaping import visible
 
 if TYPE_CHECKING:
     from importlib import metadata
@@ -176,7 +176,7 @@ class Commands(ErrorReportingGroup):
         with formatter.section("Options"):
             formatter.write_dl([record for record in records if record])
         with formatter.section("Commands"):
-            formatter.write_dl([(name, words) for name, (_, words) in _COMMANDS.items()])
+            formatter.write_dl([(name, help_text) for name, (_, help_text) in _COMMANDS.items()])
 
 
 def _print_failure_as_json(kind: str, message: str, typed: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ import click
 from tw_autogen.cli.mcp_server import AgentServer
 from tw_autogen.cli.options import SESSION_OPTIONS, Options, with_options
 from tw_autogen.cli.session_opening import open_session_for, readable_folders
-from tw_autogen.escaped_text import visible_line
+from tw_autogen.text_escaping import visible_line
 
 
 @with_options(SESSION_OPTIONS)
@@ -22,8 +22,8 @@ def command(**shared: Any) -> None:
     """
     options = Options(**shared)
 
-    def say(words: str) -> None:
-        click.echo(f"tw-autogen: {visible_line(words)}", err=True)
+    def say(message: str) -> None:
+        click.echo(f"tw-autogen: {visible_line(message)}", err=True)
 
     because = "the client chooses the current folder"
     with open_session_for(options, [], say, None, elsewhere_because=because) as session:

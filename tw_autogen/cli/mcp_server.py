@@ -26,11 +26,12 @@ import tw_autogen
 from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import RoundError, TwAutogenError, nearest, url_problem
-from tw_autogen.escaped_text import first_of, inert_output, shortened, visible_line
 from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed, RoundOpened
 from tw_autogen.plugin.mcp import sdk
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import AGENT_DESCRIPTION, USER, Answer, Session
+from tw_autogen.text_escaping import inert_output, visible_line
+from tw_autogen.text_truncation import first_of, shortened
 
 T = TypeVar("T")
 
@@ -210,22 +211,22 @@ class AgentServer:
         came: list[T] = []
         failure: Exception | None = None
 
-        def tell(words: str) -> None:
+        def tell(text: str) -> None:
             with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # nobody waits for it
-                send.send_nowait(words)
+                send.send_nowait(text)
 
         def take(event: Event) -> None:
             if isinstance(event, RoundOpened) and cancelled.is_set():
                 self._session.interrupt()  # the session forgets an interrupt that comes before its round
-            if words := inert_output(_progress(event)):
-                loop.call_soon_threadsafe(tell, words)
+            if text := inert_output(_progress(event)):
+                loop.call_soon_threadsafe(tell, text)
 
         async def pass_on() -> None:
             async with receive:
                 number = 0
-                async for words in receive:
+                async for text in receive:
                     number += 1
-                    await context.session.report_progress(number, None, words)
+                    await context.session.report_progress(number, None, text)
 
         async def stop_if_cancelled() -> None:
             try:
@@ -309,8 +310,8 @@ class AgentServer:
         block = self._types.TextContent(type="text", text=text)
         return self._types.CallToolResult(content=[block], structured_content=structured, is_error=is_error)
 
-    def _failed(self, words: str) -> Any:
-        return self._said(inert_output(words), is_error=True)
+    def _failed(self, message: str) -> Any:
+        return self._said(inert_output(message), is_error=True)
 
 
 @contextlib.contextmanager

@@ -24,9 +24,9 @@ from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.cli.standard_streams import words_of_os_error
 from tw_autogen.cli.terminal import markdown, stderr_console, stdout_console
 from tw_autogen.errors import RoundError, TwAutogenError
-from tw_autogen.escaped_text import json_controls_escaped, visible
 from tw_autogen.events import Event, EventLines, Handler
 from tw_autogen.session import Saved, Session, fence_printed_output
+from tw_autogen.text_escaping import json_controls_escaped, visible
 
 _SCHEMA_VERSION = 1
 """Of the object of `--output-format json`, and of the lines of `stream-json`; new fields don't change it."""
@@ -64,7 +64,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
 
     try:
         approve = asker.approve if asker.somebody else None
-        say: Callable[[str], None] = (lambda words: None) if quiet else show.say
+        say: Callable[[str], None] = (lambda message: None) if quiet else show.say
         with open_session_for(options, handlers, say, approve, warn=once.keeping(show.say)) as session:
             resumed, once.lost = lines_of_resumed(session)
             for line in [] if quiet else resumed:
@@ -205,9 +205,9 @@ class _Once:
             sys.stdout.flush()
             self._is_shown = True
 
-    def fail(self, error: BaseException, code: Exit, words: str = "") -> None:
+    def fail(self, error: BaseException, code: Exit, message: str = "") -> None:
         self.exit = code
-        self._error = {"type": type(error).__name__, "message": words or str(error) or code.name}
+        self._error = {"type": type(error).__name__, "message": message or str(error) or code.name}
 
     def refuse(self, kind: str, message: str) -> None:
         self.exit, self._error = Exit.usage, {"type": kind, "message": message}

@@ -13,7 +13,7 @@ from tw_autogen.approval import CellApproval
 from tw_autogen.cli.user_path import UserPath
 from tw_autogen.setting_values import Setting
 
-MODEL_OPTIONS: tuple[click.Option, ...] = (
+COMMON_OPTIONS: tuple[click.Option, ...] = (
     click.Option(
         ["--base-url"],
         metavar="URL",
@@ -50,7 +50,7 @@ MODEL_OPTIONS: tuple[click.Option, ...] = (
 )
 
 SESSION_OPTIONS: tuple[click.Option, ...] = (
-    *MODEL_OPTIONS,
+    *COMMON_OPTIONS,
     click.Option(["--plugins"], multiple=True, metavar="NAME|PATH", help="A plugin that code may call; repeatable."),
     click.Option(
         ["--roles"], multiple=True, metavar="NAME|PATH", help="A role beside the Planner and the CodeInterpreter."

@@ -21,7 +21,6 @@ from tw_autogen.cli.terminal import clean, link, marks, stdout_console
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.cli.user_path import UserPath
 from tw_autogen.errors import ConfigError, ConversationFormatError
-from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.named_folders import step_out_of
 from tw_autogen.plugin import (
@@ -39,12 +38,14 @@ from tw_autogen.plugin import (
     read_folder,
     write_plugin,
 )
+from tw_autogen.plural import pluralize
 from tw_autogen.recall import read_conversation
 from tw_autogen.safe_folder import private_folder
 from tw_autogen.session import Project, example_files, is_project
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
+from tw_autogen.text_escaping import visible, visible_line
 from tw_autogen.trusted_files import ImportGuards, compared_with
 
 _TEST_SECONDS = 120.0
@@ -87,9 +88,9 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -
         _print_listed(console, one)
     if any(one.origin == "folder" for one in found):
         path = shlex.quote(f"./{folder}" if is_name(str(folder)) else str(folder))
-        words = f"so a run takes those of {folder} only if told to: --plugins {path}, or -C ."
-        words = f"This folder is no project, {words}"
-        console.print(Text(words), soft_wrap=True)
+        hint = f"so a run takes those of {folder} only if told to: --plugins {path}, or -C ."
+        hint = f"This folder is no project, {hint}"
+        console.print(Text(hint), soft_wrap=True)
 
 
 @command.command("check")
@@ -198,11 +199,11 @@ def _of_project(folder: Path, settings: Settings) -> list[Flaw]:
         except ConversationFormatError as error:
             flaws.append(Flaw(path, error.problem, "correct the example, or say `enabled: False`", line=error.line))
     if settings.ignored:
-        words = f"these keys mean nothing here: {', '.join(settings.ignored)}"
+        message = f"these keys mean nothing here: {', '.join(settings.ignored)}"
         flaws.append(
             Flaw(
                 folder / TASKWEAVER_FILE,
-                words,
+                message,
                 "; ".join(remedies(settings.ignored)) or "nothing need be done",
                 "warning",
             )
@@ -235,10 +236,9 @@ def _print(
         console.print(Text(f"  {visible(flaw.remedy)}", style="dim"), soft_wrap=True)
     wrong = sum(flaw.level == "error" for flaw in flaws)
     fit = sum(spec.enabled and spec.name not in trial.unloaded for spec in specs)
-    counts = {"plugin{} to be used": fit, "test{} passed": trial.passed, "error{}": wrong}
-    counts["warning{}"] = len(flaws) - wrong
-    words = ", ".join(f"{count} {name.format('s' * (count != 1))}" for name, count in counts.items())
-    console.print(Text(words, style="red" if wrong else "green"))
+    tests, warnings = f"{pluralize(trial.passed, 'test')} passed", pluralize(len(flaws) - wrong, "warning")
+    summary = f"{pluralize(fit, 'plugin')} to be used, {tests}, {pluralize(wrong, 'error')}, {warnings}"
+    console.print(Text(summary, style="red" if wrong else "green"))
     if left:
         console.print(f"not loaded, because they run in the host: {', '.join(left)}; --host does it", soft_wrap=True)
 

@@ -23,9 +23,9 @@ from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.cli.user_path import UserPath
 from tw_autogen.cli.workspace_choice import workspace_of
 from tw_autogen.errors import ConfigError, ModelError
-from tw_autogen.escaped_text import visible
 from tw_autogen.events import CellRan, CodeChecked, Event, RoundOpened
 from tw_autogen.model import BaseChatModel, Completion, ModelRequest
+from tw_autogen.plural import pluralize
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import (
     Parameter,
@@ -37,6 +37,7 @@ from tw_autogen.session import (
     read_settings,
     session_folder,
 )
+from tw_autogen.text_escaping import visible
 
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
 _PLACE = re.compile(r"^( *cell )(\d{1,9})(, line \d+)", re.M)
@@ -237,7 +238,7 @@ def _compare(session: Session, program: Program, events: list[Event]) -> Exit:
             error = _renumbered(ran.error, ran.cell - number) if ran else ""
             why = error.strip() if ran else f"not run: {'; '.join(map(str, refused))}"
             click.echo(f"cell {number}: failed\n{_indented(why.splitlines())}")
-            click.echo(f"{number - 1} of {len(program.cells)} cell{'s' * (len(program.cells) != 1)} ran", err=True)
+            click.echo(f"{number - 1} of {pluralize(len(program.cells), 'cell')} ran", err=True)
             return Exit.failed
         old, new = _output(cell.ran), _output(ran)
         if cell.ran is None or old == new:
@@ -248,7 +249,7 @@ def _compare(session: Session, program: Program, events: list[Event]) -> Exit:
         lines = _differences(old, new)
         more = f"\n  … {len(lines) - _MAX_LINES} more lines" * (len(lines) > _MAX_LINES)
         click.echo(f"cell {number}: differs\n{_indented(lines[:_MAX_LINES])}{more}")
-    cells = f"{same + differing} cell{'s' * (same + differing != 1)}"
+    cells = pluralize(same + differing, "cell")
     click.echo(f"{cells} ran: {same} with the same result, {differing} with another one", err=True)
     return Exit.done
 
@@ -281,7 +282,7 @@ def _renumbered(error: str, before: int) -> str:
         >>> _renumbered("  cell 3, line 1", 2)
         '  cell 1, line 1'
     """
-    return _PLACE.sub(lambda found: f"{found[1]}{max(1, int(found[2]) - before)}{found[3]}", error)
+    return _PLACE.sub(lambda match: f"{match[1]}{max(1, int(match[2]) - before)}{match[3]}", error)
 
 
 def _output(ran: CellRan | None) -> list[str]:

@@ -19,6 +19,7 @@ from tw_autogen.events import (
     SessionOpened,
 )
 from tw_autogen.model import Usage
+from tw_autogen.plural import pluralize
 
 NEW_HOOK = "new in a folder that code can write to; look at it before a program reads it: "
 _SHOWN_SECONDS = 0.1
@@ -110,7 +111,7 @@ class RoundSummary:
         """
         unanswered = f", {self.unanswered} without an answer" if self.unanswered else ""
         calls = self.usage.calls + self.unanswered
-        parts = [f"{calls} model call{'s' * (calls != 1)}{unanswered}"]
+        parts = [f"{pluralize(calls, 'model call')}{unanswered}"]
         if self.usage.calls:
             parts.append(tokens(self.usage))
         if self.usage.dollars is not None:
@@ -120,7 +121,7 @@ class RoundSummary:
         if self.cells:
             parts.append(f"kernel {self.kernel_seconds:.1f} s")
         if self.artifacts:
-            parts.append(f"{len(self.artifacts)} artifact{'s' * (len(self.artifacts) != 1)}")
+            parts.append(pluralize(len(self.artifacts), "artifact"))
         return f" {dot} ".join(parts)
 
 

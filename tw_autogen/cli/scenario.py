@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from tw_autogen.cli.exit_codes import Exit
-from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
+from tw_autogen.cli.options import COMMON_OPTIONS, Options, with_options
 from tw_autogen.cli.scenario_costs import costs_table, put_table
 from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, prompt_dicts
 from tw_autogen.cli.signals import Terminated
@@ -20,7 +20,6 @@ from tw_autogen.cli.terminal import stderr_console, stdout_console
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.cli.user_path import UserPath
 from tw_autogen.errors import ScenarioError, TwAutogenError
-from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.safe_folder import open_or_make_folder, private_folder
 from tw_autogen.scenario import (
@@ -37,6 +36,7 @@ from tw_autogen.scenario import (
     run_scenario,
     write_report,
 )
+from tw_autogen.text_escaping import visible, visible_line
 
 _NAMES = click.argument("names", nargs=-1, metavar="[NAME|FOLDER]...")
 _WORKSPACE = click.option(
@@ -58,7 +58,7 @@ _MAX_README_BYTES = 4 << 20
 _TRUST = click.Option(
     ["--trust"], is_flag=True, help="Let each scenario set all that it wants; says nothing of the folder (here, or -C)."
 )
-_MODEL_OPTIONS = tuple(_TRUST if option.name == "trust" else option for option in MODEL_OPTIONS)
+_COMMON_OPTIONS = tuple(_TRUST if option.name == "trust" else option for option in COMMON_OPTIONS)
 
 
 @click.group("scenario")
@@ -69,7 +69,7 @@ def command() -> None:
     """
 
 
-@with_options(_MODEL_OPTIONS)
+@with_options(_COMMON_OPTIONS)
 @command.command("run")
 @_NAMES
 @click.option("--replay/--live", default=True, show_default=True, help="Recorded replies, or a live model.")
@@ -152,7 +152,7 @@ def run(
     ctx.exit(Exit.terminated if isinstance(stopped, Terminated) else Exit.interrupted if stopped else ended)
 
 
-@with_options(_MODEL_OPTIONS)
+@with_options(_COMMON_OPTIONS)
 @command.command("record")
 @_NAMES
 @click.option(

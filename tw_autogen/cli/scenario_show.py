@@ -12,9 +12,9 @@ from rich.text import Text
 
 from tw_autogen.cli.round_summary import short
 from tw_autogen.cli.terminal import clean, marks
-from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.model import Message, prompt_hash
 from tw_autogen.scenario import Outcome, Runs, Scenario
+from tw_autogen.text_escaping import visible, visible_line
 
 
 def print_runs(console: Console, done: Sequence[Runs]) -> None:
@@ -57,12 +57,12 @@ def print_runs(console: Console, done: Sequence[Runs]) -> None:
             for word, changed in (("stale", outcome.stale), ("in another order", outcome.moved)):
                 if changed:  # the first says enough: what changed there stands in the later prompts too
                     more = f" (and {len(changed) - 1} more)" if changed[1:] else ""
-                    words = f"! {where}: {word}{more}: {visible(clean(changed[0]))}"
-                    console.print(Text(words, style="yellow"), soft_wrap=True)
-        for said in one.judged:
-            if not said.holds:
-                words = f"! {name}: the judge says {'no' if said.holds is False else 'nothing'}"
-                console.print(Text(f"{words}: {visible(clean(said.reason))}", style="yellow"), soft_wrap=True)
+                    headline = f"! {where}: {word}{more}: {visible(clean(changed[0]))}"
+                    console.print(Text(headline, style="yellow"), soft_wrap=True)
+        for judgement in one.judged:
+            if not judgement.holds:
+                headline = f"! {name}: the judge says {'no' if judgement.holds is False else 'nothing'}"
+                console.print(Text(f"{headline}: {visible(clean(judgement.reason))}", style="yellow"), soft_wrap=True)
 
 
 def _tokens(runs: Runs) -> tuple[str, str, str]:
@@ -89,8 +89,8 @@ def print_scenario(console: Console, scenario: Scenario) -> None:
     console.print(
         Text(f"  {recorded}; {visible_line(scenario.hindrance) or 'can run here'}", style="dim"), soft_wrap=True
     )
-    for number, words in enumerate(scenario.ask, start=1):
-        console.print(Text(f"  ask {number}: {visible(clean(words.strip()))}"), soft_wrap=True)
+    for number, request in enumerate(scenario.ask, start=1):
+        console.print(Text(f"  ask {number}: {visible(clean(request.strip()))}"), soft_wrap=True)
     for rule in scenario.when_asked:
         where = f" about {visible_line(repr(rule.matches.pattern))}" if rule.matches.pattern else ""
         console.print(Text(f"  when asked{where}: {visible(clean(rule.say.strip()))}"), soft_wrap=True)

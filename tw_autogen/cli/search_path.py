@@ -33,9 +33,9 @@ def leave_out_current_folder(package: str) -> None:
         below = os.path.realpath(user_base) + os.sep
         sys.path[:] = [one for one in sys.path if not os.path.realpath(one).startswith(below)]
         del os.environ["PYTHONUSERBASE"]
-    said = os.environ.get("PYTHONPATH", "")
+    folders = os.environ.get("PYTHONPATH", "")
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(package))))
-    relative = [part for part in said.split(os.pathsep) if not os.path.isabs(part)] if said else []
+    relative = [part for part in folders.split(os.pathsep) if not os.path.isabs(part)] if folders else []
     places = {os.path.realpath(one or os.curdir) for one in relative}
     for name in _LIBRARIES:
         if (value := os.environ.get(name)) and not all(map(os.path.isabs, value.split(os.pathsep))):
@@ -54,6 +54,7 @@ def leave_out_current_folder(package: str) -> None:
         return
     sys.path[:] = [one for one in sys.path if os.path.realpath(one) not in places]
     sys.stderr.write(
-        f"tw-autogen: PYTHONPATH is {said!r}, of which a part means the current folder, or is looked for from there: "
-        "Python itself has looked for modules in it; this program doesn't. Write whole paths, and no empty part\n"
+        f"tw-autogen: PYTHONPATH is {folders!r}, of which a part means the current folder, or is looked for from "
+        "there: Python itself has looked for modules in it; this program doesn't. Write whole paths, and no empty "
+        "part\n"
     )

@@ -16,12 +16,12 @@ from tw_autogen.cli.trust_prompt import HOW
 from tw_autogen.cli.workspace_choice import fallback_workspace, workspace_of
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import TwAutogenError
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import Handler
 from tw_autogen.kernel import AttachedKernel, KernelSettings, LocalKernel
 from tw_autogen.model import OpenAIModel
 from tw_autogen.named_folders import granted_path
 from tw_autogen.planner import Planner
+from tw_autogen.plural import pluralize
 from tw_autogen.role import Placed
 from tw_autogen.session import (
     AnswerFiles,
@@ -39,6 +39,7 @@ from tw_autogen.session import (
     trust_lines,
 )
 from tw_autogen.settings import Settings
+from tw_autogen.text_escaping import visible_line
 
 
 def open_session_for(
@@ -195,16 +196,16 @@ def lines_of_resumed(session: Session) -> tuple[list[str], list[str]]:
     asked, warnings, back = len(earlier.rounds), [], []
     with contextlib.suppress(TwAutogenError):  # the first cell will say it
         back = [variable.name for variable in session.code_variables()]
-    said = [f"resuming {earlier.id}: {asked} question{'s' * (asked != 1)}"] if asked else []
+    lines = [f"resuming {earlier.id}: {pluralize(asked, 'question')}"] if asked else []
     if back:
-        said.append(f"variables: {visible_line(', '.join(back))}")
+        lines.append(f"variables: {visible_line(', '.join(back))}")
     if lost := [name for name in earlier.variables if name not in back]:
         how = f"tw-autogen --resume {earlier.id} --rerun runs the cells again that made them"
         how = how if earlier.keeps_cells else "no cells were kept that could be run again (kernel.checkpoint_seconds)"
         warnings.append(f"variables that did not come back: {visible_line(', '.join(lost))}" + f"; {how}" * (not back))
     if gone := [name for name in earlier.plugins if name not in plugins_of(session)]:
         warnings.append(f"the session had plugins that are not here now: {', '.join(gone)}; add them with --plugins")
-    return said, warnings
+    return lines, warnings
 
 
 def plugins_of(session: Session) -> set[str]:
@@ -217,8 +218,7 @@ def _prune(workspace: Path, settings: Settings, say: Callable[[str], None]) -> N
     own = settings.read("session", SessionSettings)
     removed, problems = prune_sessions(workspace, settings=own)
     if removed:
-        count = f"{len(removed)} session{'s' * (len(removed) != 1)}"
-        say(f"removed {count} older than {own.keep_days:g} days (session.keep_days)")
+        say(f"removed {pluralize(len(removed), 'session')} older than {own.keep_days:g} days (session.keep_days)")
     for problem in problems:
         say(f"an old session can't be removed: {problem}")
 

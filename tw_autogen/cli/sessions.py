@@ -11,9 +11,9 @@ from tw_autogen.cli.options import Options
 from tw_autogen.cli.terminal import clean
 from tw_autogen.cli.user_path import UserPath
 from tw_autogen.cli.workspace_choice import workspace_of
-from tw_autogen.escaped_text import shortened, visible, visible_line
 from tw_autogen.events import CellRan
 from tw_autogen.kernel import KernelSettings, size_words
+from tw_autogen.plural import pluralize
 from tw_autogen.session import (
     FORMATS,
     USER,
@@ -30,6 +30,8 @@ from tw_autogen.session import (
     rounds_of,
     session_folder,
 )
+from tw_autogen.text_escaping import visible, visible_line
+from tw_autogen.text_truncation import shortened
 
 _QUESTION_CHARS = 60
 _READ_CHARS = 4000
@@ -96,9 +98,7 @@ def show_command(session_id: str, **place: Any) -> None:
         click.echo()
     cells = [event for event in events if isinstance(event, CellRan)]
     left = [visible_line(line) for line in cells[-1].variables] if cells else []
-    click.echo(
-        f"{len(cells)} cell{'s' * (len(cells) != 1)}, {sum(not cell.ok for cell in cells)} of them failed", err=True
-    )
+    click.echo(f"{pluralize(len(cells), 'cell')}, {sum(not cell.ok for cell in cells)} of them failed", err=True)
     for line in left:
         click.echo(f"variable {line}", err=True)
     click.echo(f"files {visible_line(str(folder / 'files'))}", err=True)
@@ -154,8 +154,10 @@ def _workspace(project: Path | None, workspace: Path | None) -> Path:
 def session_line(one: PastSession) -> str:
     """Return one session in a line: name, age, size, first question."""
     age = f"{one.days:.0f} days" if one.days >= 1 else f"{one.days * 24:.1f} h"
-    words = shortened(visible_line(" ".join(clean(one.question[:_READ_CHARS]).split())), _QUESTION_CHARS)
-    return f"{one.id}  {age:>8}  {size_words(one.size_bytes, brief=True):>9}  {'(open) ' * one.is_open}{words}".rstrip()
+    question = shortened(visible_line(" ".join(clean(one.question[:_READ_CHARS]).split())), _QUESTION_CHARS)
+    return (
+        f"{one.id}  {age:>8}  {size_words(one.size_bytes, brief=True):>9}  {'(open) ' * one.is_open}{question}".rstrip()
+    )
 
 
 def _text(text: str) -> str:

@@ -10,8 +10,8 @@ import warnings
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import visible
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.text_escaping import visible
 
 if TYPE_CHECKING:
     import logging

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from tw_autogen.escaped_text import is_quickly_colored, is_quickly_rendered, visible_line
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.render_limits import is_quickly_colored, is_quickly_rendered
+from tw_autogen.text_escaping import visible_line
 
 if TYPE_CHECKING:
     import markdown_it
@@ -147,8 +148,8 @@ def markdown(text: str) -> rich_markdown.Markdown | Text:
     parser = markdown_it.MarkdownIt("commonmark", {"html": False})  # rich leaves out what looks like HTML: `<NA>`
     found.parsed = parser.enable(["strikethrough", "table"]).parse(shown)
     for token in found.parsed:
-        words = token.info.split()
-        if token.type == "fence" and not (words[:1] and words[0] in _COLORED and is_quickly_colored(token.content)):
+        info = token.info.split()
+        if token.type == "fence" and not (info[:1] and info[0] in _COLORED and is_quickly_colored(token.content)):
             token.info = "text"
         for child in token.children or ():
             if child.type == "softbreak":

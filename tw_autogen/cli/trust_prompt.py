@@ -10,9 +10,9 @@ from rich.text import Text
 
 from tw_autogen.cli.approval_prompt import forget_typed
 from tw_autogen.cli.options import Options
-from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.session import Review, read_settings, review_folder, trust_lines
 from tw_autogen.settings import Settings
+from tw_autogen.text_escaping import visible, visible_line
 
 HOW = "--trust"
 
@@ -56,8 +56,8 @@ def ask_for_trust(options: Options, console: Console) -> None:
         return
     asked_about = review.sha256()
     if not asked_about:
-        words = f"{review.title()} can't be compared later, so you are not asked about it: {review.no_hash_reason()}"
-        console.print(Text(f"{words}; look at its files before you use --trust", style="yellow"), soft_wrap=True)
+        message = f"{review.title()} can't be compared later, so you are not asked about it: {review.no_hash_reason()}"
+        console.print(Text(f"{message}; look at its files before you use --trust", style="yellow"), soft_wrap=True)
         return
     _show(review, console)
     forget_typed()
@@ -75,14 +75,14 @@ def ask_for_trust(options: Options, console: Console) -> None:
 
 
 def _show(review: Review, console: Console) -> None:
-    def line(words: str, style: str = "") -> None:
-        console.print(Text(visible(words), style=style), soft_wrap=True)
+    def line(text: str, style: str = "") -> None:
+        console.print(Text(visible(text), style=style), soft_wrap=True)
 
     line(f"{review.title()} has files that want more than a folder may have unasked:", "bold")
     if review.prompt_sources:
         line(f"Text of it becomes part of prompts in any case: {review.prompts_line()}", "dim")
-    for words in review.settings.shortened:
-        line(words, "yellow")
+    for notice in review.settings.shortened:
+        line(notice, "yellow")
     if problem := review.problem():
         line(problem, "yellow")
     for want in review.wants:

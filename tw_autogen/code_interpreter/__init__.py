@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from tw_autogen.code_interpreter.cell_runner import CellRunner
 from tw_autogen.code_interpreter.interpreter import CodeInterpreter
-from tw_autogen.code_interpreter.plugin_ranking import names_used
+from tw_autogen.code_interpreter.plugin_selection import names_used
 from tw_autogen.code_interpreter.policy import Policy, find_policy
 from tw_autogen.code_interpreter.report_texts import findings_report
 from tw_autogen.code_interpreter.rules import Finding
@@ -32,6 +32,6 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         },
         renamed={
             "Cells": "CellRunner",
-            "cut": "tw_autogen.escaped_text.without_middle",
+            "cut": "tw_autogen.text_truncation.without_middle",
         },
     )

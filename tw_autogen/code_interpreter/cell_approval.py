@@ -8,8 +8,8 @@ from tw_autogen.approval import Approve, CellApproval, Proposal, decide
 from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.code_interpreter.task_progress import TaskProgress
 from tw_autogen.errors import ApprovalNeeded
-from tw_autogen.escaped_text import visible
 from tw_autogen.role import Turn
+from tw_autogen.text_escaping import visible
 
 _REMEDY = "Write it as the User wants it, or say in words what can't be done."
 

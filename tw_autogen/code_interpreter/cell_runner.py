@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.approval import PersonTime, noting_person_time
-from tw_autogen.code_interpreter.plugin_ranking import names_used
+from tw_autogen.code_interpreter.plugin_selection import names_used
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.errors import HostCallBudgetError, PluginLoadError
-from tw_autogen.escaped_text import is_unicode, shortened, visible_line
 from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted, HostCalled
 from tw_autogen.kernel import Artifact, Execution, Kernel, Log, size_words
 from tw_autogen.lazy_module import wait_for_imports
@@ -29,6 +28,8 @@ from tw_autogen.model import ChatModel, call_model
 from tw_autogen.plugin import HostPlugin, PluginSpec
 from tw_autogen.role import Turn
 from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.text_escaping import is_unicode, visible_line
+from tw_autogen.text_truncation import shortened
 
 _log = logging.getLogger(__name__)
 _KINDS: Mapping[str, str] = {
@@ -77,7 +78,7 @@ class HostCall:
     began: float = field(default_factory=time.monotonic)
     seconds: float | None = None
 
-    def end(self) -> float:
+    def finish(self) -> float:
         """Mark the call as ended, or abandoned; return how long it took, in seconds."""
         self.seconds = self.spent()
         return self.seconds
@@ -119,7 +120,7 @@ class CallBudget:
             if round_id not in self._taken:
                 self._taken = {**({} if round_id else self._taken), round_id: []}
             taken = self._taken[round_id]
-            if most is not None and sum(one.name == name for one in taken) >= most:
+            if most is not None and sum(call.name == name for call in taken) >= most:
                 raise HostCallBudgetError(f"{name} may be called {most} times for one request, and was", name=name)
             if len(taken) >= self._max_calls:
                 raise HostCallBudgetError(
@@ -127,7 +128,7 @@ class CallBudget:
                     "(`code_interpreter.host_calls`) are used up",
                     name=name,
                 )
-            if sum(one.spent() for one in taken) >= self._max_seconds:
+            if sum(call.spent() for call in taken) >= self._max_seconds:
                 raise HostCallBudgetError(
                     f"{name}: the {self._max_seconds:g} seconds of calls to the host for one request "
                     "(`code_interpreter.host_seconds`) are used up",
@@ -184,7 +185,7 @@ class RunningCell:
         with self._lock:
             if call in self._calls:
                 self._calls.remove(call)
-                self.tell(call.name, failure, call.end())
+                self.tell(call.name, failure, call.finish())
 
     def tell(self, name: str, failure: str, seconds: float) -> None:
         """Emit what came of a call.
@@ -197,24 +198,24 @@ class RunningCell:
         if self.turn is not None:
             self.turn.emit(HostCalled(name, not failure, shortened(failure, _FAILURE_CHARS), seconds))
 
-    def keep_artifact(self, one: Artifact) -> None:
+    def keep_artifact(self, artifact: Artifact) -> None:
         """Take a file that a call has made, unless it comes too late."""
         with self._lock:
             if not self.over.is_set():
-                self._artifacts.append(one)
+                self._artifacts.append(artifact)
 
-    def keep_log(self, one: Log) -> None:
+    def keep_log(self, log: Log) -> None:
         """Take a line that a call has logged, unless it comes too late."""
         with self._lock:
             if not self.over.is_set():
-                self._logs.append(one)
+                self._logs.append(log)
 
-    def end(self) -> tuple[list[Artifact], list[Log]]:
+    def collect(self) -> tuple[list[Artifact], list[Log]]:
         """Return what its calls have made; calls that are still on their way are given up."""
         with self._lock:
             self.over.set()
             for call in self._calls:
-                seconds = call.end()
+                seconds = call.finish()
                 self.tell(call.name, f"given up after {seconds:.3g} s: the cell no longer waited for it", seconds)
             self._calls.clear()
             return self._artifacts, self._logs
@@ -372,11 +373,11 @@ class CellRunner:
             over.cancel()
             CURRENT.reset(outer)
             self._running = None
-            made, logged = calls.end()
+            made, logged = calls.collect()
         if execution.ok:
             self._failed_in = ""
         known = [*execution.artifacts, *made]
-        more = new_files(before, snapshot(self.kernel.folder), {one.path for one in known})
+        more = new_files(before, snapshot(self.kernel.folder), {artifact.path for artifact in known})
         artifacts = with_short_names([*known, *more], self.kernel.folder)
         if left := len(known) + len(more) - len(artifacts):
             logged.append(Log("warning", "files", f"{left} more files were made; their names are too long to be told"))
@@ -433,7 +434,7 @@ class CellRunner:
             session_variables=self._variables,
             call_model=lambda messages: self._ask(spec, messages),
             distrusted=self._distrusted,
-            on_artifact=lambda one: self._cell().keep_artifact(one),
+            on_artifact=lambda artifact: self._cell().keep_artifact(artifact),
             on_log=lambda line: self._cell().keep_log(line),
         )
         self._host_plugins.append(plugin)

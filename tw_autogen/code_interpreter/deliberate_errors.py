@@ -30,10 +30,10 @@ def raised_by_cell(code: str, error: str) -> bool:
     frames = list(FRAME.finditer(error))
     if len(frames) != 1 or not frames[0]["line"] or frames[0]["inside"]:
         return False
-    line, words = int(frames[0]["line"]), error[frames[0].end() :]
+    line, message = int(frames[0]["line"]), error[frames[0].end() :]
     tree = parsed_cell(code)
     found = (one for one in _raises(tree.body if tree else []) if one.lineno <= line <= (one.end_lineno or one.lineno))
-    return any(_fits(one, words) for one in found)
+    return any(_fits(one, message) for one in found)
 
 
 def _raises(statements: list[ast.stmt]) -> Iterator[ast.Raise]:
@@ -45,7 +45,7 @@ def _raises(statements: list[ast.stmt]) -> Iterator[ast.Raise]:
             yield from _raises(getattr(statement, "orelse", []))
 
 
-def _fits(one: ast.Raise, words: str) -> bool:
+def _fits(one: ast.Raise, message: str) -> bool:
     """Return True if an error's words are those of a `raise`: its type, and what of the message is written out."""
     made = one.exc
     if not isinstance(made, ast.Call) or not made.args:
@@ -53,10 +53,10 @@ def _fits(one: ast.Raise, words: str) -> bool:
     if one.cause is not None and ast.unparse(one.cause) != "None":
         return False
     name = ast.unparse(made.func).rsplit(".", 1)[-1]
-    if re.search(rf"^(?:[\w.]+\.)?{re.escape(name)}: \S", words, re.M) is None:
+    if re.search(rf"^(?:[\w.]+\.)?{re.escape(name)}: \S", message, re.M) is None:
         return False
     if isinstance(made.args[0], ast.Name):
         return True
     found = (part.value for part in ast.walk(made.args[0]) if isinstance(part, ast.Constant))
     texts = [text.strip() for text in found if isinstance(text, str) and sum(map(str.isalpha, text)) > 1]
-    return any(text in words or repr(text)[1:-1] in words for text in texts)
+    return any(text in message or repr(text)[1:-1] in message for text in texts)

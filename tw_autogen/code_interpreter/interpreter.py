@@ -12,7 +12,7 @@ from tw_autogen.code_interpreter import report_texts
 from tw_autogen.code_interpreter.cell_approval import approve_cell, asks_for
 from tw_autogen.code_interpreter.cell_runner import CellRunner
 from tw_autogen.code_interpreter.deliberate_errors import raised_by_cell
-from tw_autogen.code_interpreter.plugin_ranking import needs_selection
+from tw_autogen.code_interpreter.plugin_selection import needs_selection
 from tw_autogen.code_interpreter.plugin_tools import calls_as_text, tools_of
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.prompt_state import PromptState

@@ -300,7 +300,7 @@ class RuleSet:
 
     def _through(self, path: ModulePath, doing: str) -> Finding | None:
         """Check a path that leads through one module into another: `pandas.io.common.os.system`."""
-        inner = next((i for i in range(1, len(path)) if self.hidden(path[i])), 0)
+        inner = next((i for i in range(1, len(path)) if self.is_blocked_module(path[i])), 0)
         if not inner or ".".join(path[: inner + 1]) in self.policy.parts:
             return None
         module, where = path[inner].lstrip("_"), ".".join(path[:inner])
@@ -338,27 +338,27 @@ class RuleSet:
             inner = f"{where}.{name}"
             if name.startswith("_") and name not in table.PLAIN_DUNDERS:
                 return _found("attribute", f"{doing} of {name!r} in {where!r} is not allowed", "Use public names only.")
-            finding = self.method(name) or self.inside(name)
+            finding = self.method(name) or self.check_nested_module(name)
             if finding and inner not in (self.policy.modules or ()) and not self._harmless(inner):
                 return finding
             where = inner
         return None
 
-    def hidden(self, name: str) -> bool:
+    def is_blocked_module(self, name: str) -> bool:
         """Return whether a name inside something else is a blocked or partly open module, and nothing else."""
         return name.lstrip("_") in self._unmistakable
 
-    def inside(self, name: str) -> Finding | None:
+    def check_nested_module(self, name: str) -> Finding | None:
         """Check an attribute that is probably a module, whatever it hangs on."""
         if not self._strict or name not in table.MODULES_INSIDE:
             return None
         return _found("module", f"use of the module {name!r} inside something else is not allowed")
 
-    def reached(self, name: str) -> Finding | None:
+    def check_dynamic_attribute(self, name: str) -> Finding | None:
         """Check an attribute that is taken by its name from an unknown object."""
-        if self.hidden(name):
+        if self.is_blocked_module(name):
             return self.path((name.lstrip("_"), "?"))
-        return self.inside(name) or (self.method(name) if self._strict else None)
+        return self.check_nested_module(name) or (self.method(name) if self._strict else None)
 
     def check_import_alias(self, path: ModulePath, name: str) -> Finding | None:
         """Check the name that a module is imported under: a later cell knows its own and the usual short one.
@@ -447,7 +447,8 @@ class RuleSet:
     def check_literal(self, text: str) -> Finding | None:
         """Check a literal: dunder names, attributes that a format reads, calls in formulas (`strict`: any)."""
         read = format_attributes(text)
-        checks = [self.attribute(name) for name in [*_DUNDER.findall(text), *read]] + [self.reached(n) for n in read]
+        checks = [self.attribute(name) for name in [*_DUNDER.findall(text), *read]]
+        checks += [self.check_dynamic_attribute(name) for name in read]
         if "(" in text and ("~" in text or self._strict):
             checks += map(self._called, formula_callees(text))
         return next(filter(None, checks), None)

@@ -128,10 +128,10 @@ class PolicyChecker(ast.NodeVisitor):
         every = syntax.arguments(node.args)
         self._add(node, self._rules.check_definition(node.name))
         self._visit_all([*node.args.defaults, *node.args.kw_defaults, *node.decorator_list])
-        self._annotations([node.returns, *(one.annotation for one in every)])
+        self._annotations([node.returns, *(argument.annotation for argument in every)])
         scope = Scope(self._scope)
         bound, elsewhere = scope.read(node.body)
-        scope.own = (bound - elsewhere - scope.paths.keys()).union(one.arg for one in every)
+        scope.own = (bound - elsewhere - scope.paths.keys()).union(argument.arg for argument in every)
         self._within(scope, node.body)
         self._bind(node.name, node)
 
@@ -290,13 +290,13 @@ class PolicyChecker(ast.NodeVisitor):
         if in_module:
             return
         for name in taken:
-            self._add(node, self._rules.inside(name) or self._rules.method(name, called=False), end=True)
+            self._add(node, self._rules.check_nested_module(name) or self._rules.method(name, called=False), end=True)
         if call:
             self._add(node, self._rules.call(names[-1], call), end=True)
 
     def visit_MatchClass(self, node: ast.MatchClass) -> None:
         for name in node.kwd_attrs:
-            self._add(node, self._rules.attribute(name) or self._rules.reached(name))
+            self._add(node, self._rules.attribute(name) or self._rules.check_dynamic_attribute(name))
             if self._strict and name in ("eval", "query"):
                 self._add(node, EVALUATED)
         self.generic_visit(node)
@@ -348,9 +348,9 @@ class PolicyChecker(ast.NodeVisitor):
 
     def _run_text(self, node: ast.AST, value: ast.expr) -> None:
         """Check a text that a library runs, or the texts of a dict; what it is must be seen here."""
-        for one in value.values if isinstance(value, ast.Dict) else [value]:
-            texts = self._values.texts(one)
-            if texts is None and not self._values.is_number(one):
+        for inner in value.values if isinstance(value, ast.Dict) else [value]:
+            texts = self._values.texts(inner)
+            if texts is None and not self._values.is_number(inner):
                 self._add(node, _RUN_LATER)
             for text in texts or ():
                 self._add(node, self._rules.check_literal(f"~{text}") or self._rules.place(text, names=True))
@@ -378,8 +378,8 @@ class PolicyChecker(ast.NodeVisitor):
                 self._keyword(node, function[0] if function else name, keyword)
             self._run_texts(node, wrapped, node.args if wrapped is func else node.args[1:])
             self._methods_by_name(node)
-            for one in given if name != "print" else ():
-                for item in one.elts if isinstance(one, ast.List | ast.Tuple | ast.Set) else [one]:
+            for argument in given if name != "print" else ():
+                for item in argument.elts if isinstance(argument, ast.List | ast.Tuple | ast.Set) else [argument]:
                     self._add(node, self._rules.place(literal_text(item) or ""))
         self._visit_all(given)
 
@@ -392,7 +392,7 @@ class PolicyChecker(ast.NodeVisitor):
         elif name in ("attrgetter", "methodcaller"):
             for attribute in ".".join(filter(None, map(literal_text, node.args))).split("."):
                 self._add(node, self._rules.attribute(attribute) or self._rules.method(attribute))
-                self._add(node, self._rules.reached(attribute))
+                self._add(node, self._rules.check_dynamic_attribute(attribute))
         elif name in ("timeit", "repeat", "Timer"):
             for text in filter(None, map(literal_text, given)):
                 self._visit_all(syntax.parse_at(text, node))
@@ -433,13 +433,13 @@ class PolicyChecker(ast.NodeVisitor):
         if (name in RUN_TEXT and (RUN_TEXT[name] != "style" or "style" in path)) or ".".join(
             path[:2]
         ) in FORMULA_MODULES:
-            for one in [*first, *(one for one in given[1:] if isinstance(one, ast.Dict))]:
-                self._run_text(node, one)
+            for argument in [*first, *(literal for literal in given[1:] if isinstance(literal, ast.Dict))]:
+                self._run_text(node, argument)
         elif name in ("format", "format_map") and isinstance(func, ast.Attribute):
             styled = "style" in "".join(path) or (first and isinstance(first[0], ast.Dict) and name == "format")
             styled = styled or any(keyword.arg in _STYLER_OPTIONS for keyword in node.keywords)
-            for one in (first if path[-2:-1] == ("str",) else [func.value]) if not styled else ():
-                self._run_text(node, one)
+            for argument in (first if path[-2:-1] == ("str",) else [func.value]) if not styled else ():
+                self._run_text(node, argument)
         elif name in ("set_option", "option_context", "rc"):
             self._settings(node, given[::2])
         elif name == "rc_context" or (isinstance(func, ast.Attribute) and self._is_settings(func.value)):
@@ -453,8 +453,8 @@ class PolicyChecker(ast.NodeVisitor):
     def _settings(self, node: ast.AST, keys: Iterable[ast.expr]) -> None:
         """Check the names of settings of matplotlib or pandas; a dict stands for its keys."""
         for key in keys:
-            for one in self._values.keys(key):
-                texts = None if one is None else self._values.texts(one)
+            for value in self._values.keys(key):
+                texts = None if value is None else self._values.texts(value)
                 if texts is None:
                     self._add(node, _RUN_LATER)
                 for text in texts or ():
@@ -490,10 +490,10 @@ class PolicyChecker(ast.NodeVisitor):
             return  # pandas has no such option: this is no call of it
         run = node.args[:1] or [keyword.value for keyword in node.keywords if keyword.arg in ("expr", None)]
         texts: list[str] = []
-        for one in run:
-            found = self._values.texts(one)
+        for argument in run:
+            found = self._values.texts(argument)
             texts += found or ()
-            if found is None and self._strict and not self._values.is_number(one):
+            if found is None and self._strict and not self._values.is_number(argument):
                 self._add(node, EVALUATED)
         scope = Scope(self._scope, [syntax.COLUMN])
         for text in texts:

@@ -10,7 +10,7 @@ from string import Template
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.conversation import INTERPRETATION_RULES, Plan
-from tw_autogen.escaped_text import without_known_paragraphs
+from tw_autogen.text_truncation import without_known_paragraphs
 
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
 _RULES = Template(Path(__file__).with_name("code_rules.md").read_text(encoding="utf-8"))

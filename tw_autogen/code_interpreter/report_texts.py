@@ -10,10 +10,11 @@ from pathlib import Path
 
 from tw_autogen.code_interpreter.deliberate_errors import FRAME
 from tw_autogen.code_interpreter.rules import Finding
-from tw_autogen.conversation import RequestedFormat, mentioned
-from tw_autogen.escaped_text import first_of, shortened, trimmed, visible_line, without_middle
+from tw_autogen.conversation import RequestedFormat, names_in_text
 from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.python_source import parsed_cell
+from tw_autogen.text_escaping import visible_line
+from tw_autogen.text_truncation import first_of, shortened, trimmed, without_middle
 
 _PREVIEW_CHARS = 80
 _KEPT = "(Cut to fit; {} is in the variable `{}`. Print the part of it that is needed and left out here.)"
@@ -56,7 +57,7 @@ def unnamed_files_line(
         form: The form that the request asks for; None: no particular one.
     """
     alone = (form or RequestedFormat()).is_alone(text)
-    named = mentioned((artifact.path.name for artifact in artifacts), text)
+    named = names_in_text((artifact.path.name for artifact in artifacts), text)
     return "" if alone else files_line([artifact for artifact in artifacts if artifact.path.name not in named], folder)
 
 
@@ -86,8 +87,8 @@ def output_text(
         folder: As of `files_line`.
     """
     printed = fit(execution.stdout, limit_chars, execution.print_ends)
-    said = [trimmed(printed), trimmed(fit(execution.result or "", limit_chars))]
-    text = "\n".join(part for part in said if part)
+    parts = [trimmed(printed), trimmed(fit(execution.result or "", limit_chars))]
+    text = "\n".join(part for part in parts if part)
     return "\n".join(part for part in (text, unnamed_files_line(text, artifacts, folder, form)) if part)
 
 
@@ -173,8 +174,8 @@ def check_outcome(execution: Execution) -> tuple[bool | None, str]:
     first = next((number for number, line in enumerate(lines) if RAISED.match(line)), None)
     raised, more = (execution.error, "") if first is None else (lines[first], "\n".join(lines[first + 1 :]))
     asserted = raised.startswith("AssertionError")
-    words = raised.removeprefix("AssertionError").lstrip(": ") or more.strip() or "the assertion does not hold"
-    return False if asserted else None, without_middle(words.strip(), _CHECK_CHARS)
+    message = raised.removeprefix("AssertionError").lstrip(": ") or more.strip() or "the assertion does not hold"
+    return False if asserted else None, without_middle(message.strip(), _CHECK_CHARS)
 
 
 def lost_output(execution: Execution) -> str:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tw_autogen.code_interpreter.plugin_ranking import (
+from tw_autogen.code_interpreter.plugin_selection import (
     SelectedPlugins,
     names_used,
     needs_selection,
@@ -86,7 +86,7 @@ class ShownPlugins:
         self._settings = settings
         self._ranker = ranker or LexicalRanker()
         self.on = needs_selection(self.specs, settings.plugin_chars, settings.enable_auto_plugin_selection)
-        self._lines = _lines(self.specs, settings.plugin_list_chars)
+        self._lines = _one_line_list(self.specs, settings.plugin_list_chars)
         if self.on:
             if any(spec.name == LOOKUP for spec in self.specs):
                 raise ConfigError(f"a plugin is called {LOOKUP!r}, which is the word for looking plugins up; rename it")
@@ -174,10 +174,10 @@ class ShownPlugins:
         """Keep the plugins that code has used in the pool."""
         self.used |= names_used(code, self.specs)
 
-    def _found(self, shown: Shown, words: Sequence[str]) -> str:
+    def _found(self, shown: Shown, notes: Sequence[str]) -> str:
         """Answer a lookup: the best in full, some more by their lines."""
-        ranked = rank_plugins(self.specs, " ".join(words), self._ranker)[:_FOUND_LINES]
-        specs = [self.specs[at] for at, _ in ranked]
+        ranked = rank_plugins(self.specs, " ".join(notes), self._ranker)[:_FOUND_LINES]
+        specs = [self.specs[index] for index, _ in ranked]
         if not specs:
             return "No plugin has to do with these words. Look with others, or do without."
         best = [spec for spec in specs[:_FOUND_STUBS] if spec.name not in shown.names]
@@ -189,7 +189,7 @@ class ShownPlugins:
         if self._lines:
             return ""
         most = self._settings.auto_plugin_selection_topk + _NEAR_LINES
-        ranked = [self.specs[at] for at, _ in rank_plugins(self.specs, task, self._ranker)[:most]]
+        ranked = [self.specs[index] for index, _ in rank_plugins(self.specs, task, self._ranker)[:most]]
         near = [one for one in ranked if one.name not in shown.names | shown.lines and one.name not in pool]
         if not near:
             return ""
@@ -246,7 +246,7 @@ def _without_repeated_returns(stubs: Sequence[str]) -> tuple[str, bool]:
     return "\n\n".join(kept), left_out
 
 
-def _lines(specs: Sequence[PluginSpec], limit_chars: int) -> str:
+def _one_line_list(specs: Sequence[PluginSpec], limit_chars: int) -> str:
     """Return a line for each plugin that is not shown anyway; nothing if they are longer together than the limit."""
     lines: list[str] = []
     left = limit_chars + 1

@@ -118,7 +118,7 @@ def imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[ast.alias, Mod
 def arguments(args: ast.arguments) -> list[ast.arg]:
     """Return all arguments of a function."""
     every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
-    return [one for one in every if one]
+    return [argument for argument in every if argument]
 
 
 def chain(node: ast.expr) -> tuple[ast.expr, ModulePath]:
@@ -181,7 +181,7 @@ def _nodes_of_scope(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             continue
         if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
-            todo += [one for one in ast.walk(node) if isinstance(one, ast.NamedExpr)]
+            todo += [inner for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr)]
         else:
             todo += list(ast.iter_child_nodes(node))[::-1]
 
@@ -191,11 +191,11 @@ def operands(node: ast.BinOp) -> list[ast.expr]:
     found: list[ast.expr] = []
     todo: list[ast.expr] = [node]
     while todo:
-        one = todo.pop()
-        if isinstance(one, ast.BinOp) and type(one.op) is type(node.op):
-            todo += [one.right, one.left]
+        operand = todo.pop()
+        if isinstance(operand, ast.BinOp) and type(operand.op) is type(node.op):
+            todo += [operand.right, operand.left]
         else:
-            found.append(one)
+            found.append(operand)
     return found
 
 
@@ -250,7 +250,7 @@ def parse_pandas_expression(text: str, place: ast.AST) -> list[ast.stmt]:
         >>> [ast.unparse(one) for one in parse_pandas_expression("`unit price` > @limit", ast.Name("x"))]
         ['<column> > limit']
     """
-    plain = _QUOTED.sub(lambda found: "_" if found["end"] else found[0], text)
+    plain = _QUOTED.sub(lambda match: "_" if match["end"] else match[0], text)
     marked = "\n".join(filter(None, map(str.strip, _AT.sub(_LOCAL, plain).splitlines())))
     body = parse_at(marked, place)  # `a & not b` is right for pandas
     body = body or parse_at(marked.replace("&", " and ").replace("|", " or "), place)
@@ -335,13 +335,15 @@ class Values:
         if isinstance(node, ast.UnaryOp):
             return self.is_number(node.operand)
         if isinstance(node, ast.Name) and node.id in self.known and node.id not in self._unsure:
-            return all(isinstance(one, ast.Constant) and self.is_number(one) for one in self.known[node.id])
+            return all(isinstance(value, ast.Constant) and self.is_number(value) for value in self.known[node.id])
         return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _NUMBER_CALLS
 
     def is_computed(self, node: ast.expr) -> bool:
         """Return whether it is a text that is put together: `f"ev{x}"`, `"ev" + x`, `"".join(…)`."""
         if isinstance(node, ast.BinOp):
-            return any(self.is_computed(one) or literal_text(one) is not None for one in (node.left, node.right))
+            return any(
+                self.is_computed(operand) or literal_text(operand) is not None for operand in (node.left, node.right)
+            )
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             held = node.func.value
             return self.is_computed(held) or literal_text(held) is not None or last_name(node.func) == "decode"
@@ -368,39 +370,42 @@ class Values:
         first = node.args if handed else node.args[1:2] if name == "NamedAgg" else node.args[:1]
         named = [keyword.value for keyword in node.keywords if keyword.arg not in ("args", "kwargs", "axis", "column")]
         # `agg(total=("eval", "sum"))`: a column and a method
-        for one in [*first, *(one.elts[-1] if isinstance(one, ast.Tuple) and one.elts else one for one in named)]:
-            if not (name == "map" and isinstance(one, ast.Dict)):  # what values become
-                yield from self.possible(one)
+        for operand in [
+            *first,
+            *(target.elts[-1] if isinstance(target, ast.Tuple) and target.elts else target for target in named),
+        ]:
+            if not (name == "map" and isinstance(operand, ast.Dict)):  # what values become
+                yield from self.possible(operand)
 
     def possible(self, node: ast.expr) -> Iterator[ast.expr]:
         """Yield what an expression may come to, through variables, conditions and containers."""
         todo, seen = [node], set[str]()
         while todo:
-            one = todo.pop()
-            if isinstance(one, ast.Name) and one.id not in seen:
-                seen.add(one.id)
-                todo += self.known.get(one.id, ())
-            elif isinstance(one, ast.Dict | ast.BoolOp):
-                todo += one.values
-            elif isinstance(one, ast.List | ast.Tuple | ast.Set):
-                todo += one.elts
-            elif isinstance(one, ast.IfExp):
-                todo += [one.body, one.orelse]
-            elif isinstance(one, ast.Starred | ast.NamedExpr | ast.Subscript):
-                todo.append(one.value)
+            expression = todo.pop()
+            if isinstance(expression, ast.Name) and expression.id not in seen:
+                seen.add(expression.id)
+                todo += self.known.get(expression.id, ())
+            elif isinstance(expression, ast.Dict | ast.BoolOp):
+                todo += expression.values
+            elif isinstance(expression, ast.List | ast.Tuple | ast.Set):
+                todo += expression.elts
+            elif isinstance(expression, ast.IfExp):
+                todo += [expression.body, expression.orelse]
+            elif isinstance(expression, ast.Starred | ast.NamedExpr | ast.Subscript):
+                todo.append(expression.value)
             else:
-                yield one
+                yield expression
 
     def keys(self, node: ast.expr) -> list[ast.expr | None]:
         """Return the keys of a dict, also of a variable that is set to one; else the expression itself."""
         known = self.known.get(node.id, [node]) if isinstance(node, ast.Name) else [node]
-        found: list[ast.expr | None] = []
-        for one in known:
-            if isinstance(one, ast.Call) and last_name(one.func) == "dict" and not one.args:
-                found += [ast.Constant(each.arg) if each.arg else None for each in one.keywords]
+        key_nodes: list[ast.expr | None] = []
+        for key in known:
+            if isinstance(key, ast.Call) and last_name(key.func) == "dict" and not key.args:
+                key_nodes += [ast.Constant(each.arg) if each.arg else None for each in key.keywords]
             else:
-                found += one.keys if isinstance(one, ast.Dict) else [one]
-        return found
+                key_nodes += key.keys if isinstance(key, ast.Dict) else [key]
+        return key_nodes
 
 
 def format_attributes(text: str) -> list[str]:

@@ -12,8 +12,8 @@ from typing import Any
 from tw_autogen.code_interpreter import report_texts
 from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.conversation import Attachment, AttachmentType, RequestedFormat
-from tw_autogen.escaped_text import shortened, trimmed, without_middle
 from tw_autogen.kernel import Artifact, Execution
+from tw_autogen.text_truncation import shortened, trimmed, without_middle
 
 _WRONG_CHARS = 600
 _MADE = "New or changed in the kernel: "

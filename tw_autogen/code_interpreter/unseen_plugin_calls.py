@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from tw_autogen.code_interpreter.plugin_ranking import names_used, parsed
+from tw_autogen.code_interpreter.plugin_selection import names_used, parsed
 from tw_autogen.code_interpreter.syntax import bound_name
 from tw_autogen.plugin import PluginSpec
 

@@ -144,8 +144,8 @@ class _Check:
             tree = parse(text)
             check_compiles(tree, "<cell>", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         except SyntaxError as error:
-            at = _line_of(error.lineno or 1, lines)
-            return [_syntax(error, first_line - 1 + at, bare_magic(code))]
+            line = _line_of(error.lineno or 1, lines)
+            return [_syntax(error, first_line - 1 + line, bare_magic(code))]
         except (
             ValueError,
             RecursionError,
@@ -313,9 +313,9 @@ def _magic(name: str, line: str, body: str | None, rules: RuleSet) -> list[Findi
     if name in _CODE_MAGICS:  # %%timeit takes its setup from its line
         return [(_OPTIONS.sub("", line, count=1), 0), *([] if body is None else [(body, 1)])]
     if name == "config":  # runs what stands after `=`
-        found = _CONFIG.match(line)
+        match = _CONFIG.match(line)
         message = "'%config' may only set InlineBackend"
-        return [(found["value"] or "", 0)] if found else [Finding(0, "magic", message, "Leave the line out.")]
+        return [(match["value"] or "", 0)] if match else [Finding(0, "magic", message, "Leave the line out.")]
     return [*_expanded(name, line), *([] if body is None else [(body, 1)])]
 
 

@@ -8,7 +8,7 @@ from tw_autogen.conversation.file_mentions import (
     file_names,
     folders_named,
     is_data_or_document,
-    mentioned,
+    names_in_text,
     split_suffix,
 )
 from tw_autogen.conversation.interpretation_rules import INTERPRETATION_RULES
@@ -37,7 +37,7 @@ __all__ = [
     "folders_named",
     "is_data_or_document",
     "is_json",
-    "mentioned",
+    "names_in_text",
     "new_id",
     "split_suffix",
     "unfenced_json",
@@ -53,4 +53,5 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "tw_autogen.recall": ("read_conversation",),
             "tw_autogen.recall.conversation_files": ("Conversation",),
         },
+        renamed={"mentioned": "names_in_text"},
     )

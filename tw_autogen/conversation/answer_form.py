@@ -206,13 +206,13 @@ class RequestedFormat:
         if not self.named or not _ALONE.search(self.request) or self.problems(answer):
             return answer
         names = dict(self.named)
-        found = [match for match in _NAMED.finditer(answer) if match["name"] in names]
-        if len(found) != len(names):  # a name with two values
+        matches = [match for match in _NAMED.finditer(answer) if match["name"] in names]
+        if len(matches) != len(names):  # a name with two values
             return answer
-        between = [answer[one.end() : two.start()] for one, two in itertools.pairwise(found)]
+        between = [answer[one.end() : two.start()] for one, two in itertools.pairwise(matches)]
         if all(map(_parts_only, between)):
-            return answer[found[0].start() : found[-1].end()]
-        return "\n".join(one[0] for one in found)
+            return answer[matches[0].start() : matches[-1].end()]
+        return "\n".join(one[0] for one in matches)
 
     def is_all_of(self, answer: str) -> bool:
         """Return True if an answer is the form `@name[value]` that the request shows, and nothing else."""
@@ -240,10 +240,10 @@ class RequestedFormat:
             return f"@{name}[…] with its value in the brackets is missing"
         if _is_placeholder(value, placeholder):
             return f"@{name}[{value}] still holds the placeholder: put the value there"
-        said = self.request.casefold()
-        if value.casefold() == "nan" and not re.search(r"\bnan\b", said):
+        request = self.request.casefold()
+        if value.casefold() == "nan" and not re.search(r"\bnan\b", request):
             return f"@{name}[{value}] is no value: find out why it is not a number, and put the value there"
-        if _PERCENTAGE.fullmatch(value) and not _PERCENT.search(said):
+        if _PERCENTAGE.fullmatch(value) and not _PERCENT.search(request):
             return f"@{name}[{value}]: the bare number belongs there, without %"
         if _ASSIGNMENT.match(value) and "=" not in placeholder:
             return f"@{name}[{value}]: the bare value belongs there, without its name"
@@ -266,9 +266,9 @@ def _bare_form(request: str) -> Literal["", "number", "list"]:
 
 def _is_worded_number(answer: str, request: str) -> bool:
     """Return whether words other than a unit stand around a number; words that the request names are an answer, too."""
-    words = _LETTERS.findall(answer)
+    letters = _LETTERS.findall(answer)
     named = answer.strip(" \n.'\"").casefold() in request.casefold()
-    return len(words) > _MAX_WORDS and any(map(str.isdigit, answer)) and not named
+    return len(letters) > _MAX_WORDS and any(map(str.isdigit, answer)) and not named
 
 
 def _is_worded_list(answer: str) -> bool:
@@ -292,17 +292,17 @@ def _is_placeholder(value: str, placeholder: str) -> bool:
     return value == placeholder or same or not value.strip(" .…_")
 
 
-def _is_mention(request: str, found: re.Match[str]) -> bool:
+def _is_mention(request: str, match: re.Match[str]) -> bool:
     """Return True if words of a sentence stand on both sides, and none of them introduces or explains a form."""
-    before = _WORD_BEFORE.search(request[max(0, found.start() - _WORD_CHARS) : found.start()])
-    after = _WORD_AFTER.match(request, found.end())
+    before = _WORD_BEFORE.search(request[max(0, match.start() - _WORD_CHARS) : match.start()])
+    after = _WORD_AFTER.match(request, match.end())
     if before is None or after is None:
         return False
     return before[1].casefold() not in _SHOWS and after[1].casefold() not in _GOES_ON
 
 
-def _bracketed(name: str, found: re.Match[str]) -> str:
-    value = found["round"] or found["curly"] or found["after"]
+def _bracketed(name: str, match: re.Match[str]) -> str:
+    value = match["round"] or match["curly"] or match["after"]
     return f"@{name}[{value.strip()}]"
 
 
@@ -323,9 +323,9 @@ def _refuse(constant: str) -> None:
 
 def _only_mentions_json(request: str) -> bool:
     """Return whether JSON is data wherever a request speaks of it: `the JSON column`, `an example of JSON`."""
-    for found in _JSON.finditer(request):
-        before = request[max(0, found.start() - _AROUND_CHARS) : found.start()]
-        is_data = _DATA_AFTER.match(request, found.end()) or _GIVEN_BEFORE.search(before)
+    for match in _JSON.finditer(request):
+        before = request[max(0, match.start() - _AROUND_CHARS) : match.start()]
+        is_data = _DATA_AFTER.match(request, match.end()) or _GIVEN_BEFORE.search(before)
         if not is_data or _DEMANDED_BEFORE.search(before):
             return False
     return True
@@ -341,11 +341,11 @@ def unfenced_json(text: str) -> str:
 
 def _max_is_json(text: str) -> bool:
     """Return True if a text begins as JSON, or more than half of it stands between braces or brackets."""
-    found = _BEGINS.search(text)
-    if found is None:
+    match = _BEGINS.search(text)
+    if match is None:
         return False
     end = max(text.rfind("}"), text.rfind("]"))
-    return not text[: found.start()].strip() or (end - found.start()) * 2 > len(text.strip())
+    return not text[: match.start()].strip() or (end - match.start()) * 2 > len(text.strip())
 
 
 def _parts_only(text: str) -> bool:

@@ -76,12 +76,12 @@ class Definitions:
             rounds: All rounds of the session, oldest first. Changes that no longer fit are left out.
         """
         state = cls()
-        for one in rounds:
+        for round_ in rounds:
             begun = False
-            for post in one.posts:
+            for post in round_.posts:
                 found = post.attachment(AttachmentType.definitions)
                 changes = found.extra if found is not None and isinstance(found.extra, list) else []
-                for change in (one for one in changes if isinstance(one, Mapping)):
+                for change in (plain for plain in changes if isinstance(plain, Mapping)):
                     try:
                         state = state.changed(change, same_request=begun)
                     except ValueError:
@@ -111,7 +111,9 @@ class Definitions:
             gone = self._find(_text(change, "name"))
             what_if = gone.kind == "what-if"  # which models drop in place of ending it
             after = (
-                self._without_what_ifs(gone.name) if what_if else tuple(one for one in self.in_force if one is not gone)
+                self._without_what_ifs(gone.name)
+                if what_if
+                else tuple(definition for definition in self.in_force if definition is not gone)
             )
         elif action == "end":
             after = self._without_what_ifs(_text(change, "name"))
@@ -124,12 +126,14 @@ class Definitions:
         """Return the list for prompts; empty if nothing was ever defined."""
         if not self.known:
             return ""
-        lines = ["# Definitions in force, in the User's words", *(f"- {one}" for one in self.in_force)]
+        lines = ["# Definitions in force, in the User's words", *(f"- {definition}" for definition in self.in_force)]
         if not self.in_force:
             lines = ["# Definitions", "None is in force any more."]
-        lines += [words for kind, words in _NOTES.items() if any(one.kind == kind for one in self.in_force)]
+        lines += [
+            words for kind, words in _NOTES.items() if any(definition.kind == kind for definition in self.in_force)
+        ]
         if self.stale:
-            stale = ", ".join(f"`{one}`" for one in self.stale)
+            stale = ", ".join(f"`{name}`" for name in self.stale)
             lines.append(f"Variables of definitions that are no longer in force, not to be used: {stale}")
         return "\n".join(lines)
 
@@ -140,29 +144,31 @@ class Definitions:
 
     def _with(self, new: Definition) -> tuple[Definition, ...]:
         """Return the definitions with a new one at the place of that of the same name, or at the end."""
-        old = next((one for one in self.in_force if _folded(one.name) == _folded(new.name)), None)
+        old = next((definition for definition in self.in_force if _folded(definition.name) == _folded(new.name)), None)
         if new.kind == "what-if":
             new = replace(new, replaced=old.replaced if old is not None and old.kind == "what-if" else old)
         if old is not None:
-            return tuple(new if one is old else one for one in self.in_force)
+            return tuple(new if definition is old else definition for definition in self.in_force)
         if len(self.in_force) >= _MAX:
             raise ValueError(f"{_MAX} definitions are in force, the most there may be: drop some first")
         return (*self.in_force, new)
 
     def _without_what_ifs(self, name: str) -> tuple[Definition, ...]:
-        wanted = [self._find(name)] if name else [one for one in self.in_force if one.kind == "what-if"]
+        wanted = (
+            [self._find(name)] if name else [definition for definition in self.in_force if definition.kind == "what-if"]
+        )
         if not wanted:
             raise ValueError("no what-if is in force")
         if wanted[0].kind != "what-if":
             raise ValueError(f"{wanted[0].name!r} is no what-if: a definition is dropped")
-        kept = (one.replaced if one in wanted else one for one in self.in_force)
-        return tuple(one for one in kept if one is not None)
+        kept = (definition.replaced if definition in wanted else definition for definition in self.in_force)
+        return tuple(definition for definition in kept if definition is not None)
 
     def _find(self, name: str) -> Definition:
-        for one in self.in_force:
-            if _folded(one.name) == _folded(name):
-                return one
-        known = ", ".join(repr(one.name) for one in self.in_force) or "none"
+        for definition in self.in_force:
+            if _folded(definition.name) == _folded(name):
+                return definition
+        known = ", ".join(repr(other.name) for other in self.in_force) or "none"
         raise ValueError(f"no definition in force is called {name!r}; those in force: {known}")
 
 

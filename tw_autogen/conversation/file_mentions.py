@@ -84,11 +84,11 @@ def file_names(text: str, exists: Callable[[str], bool] = lambda name: False) ->
     """
     marked = _marked(text)
     spans = [
-        (found.start(group), text[slice(*found.span(group))])
-        for found in _QUOTED.finditer(marked)
-        for group in [found.lastgroup or 0]
+        (match.start(group), text[slice(*match.span(group))])
+        for match in _QUOTED.finditer(marked)
+        for group in [match.lastgroup or 0]
     ]
-    quoted = {place for at, name in spans for place in range(at, at + len(name))}
+    quoted = {place for position, name in spans for place in range(position, position + len(name))}
     for run in _RUN.finditer(marked):
         if run.start() in quoted or run[0].startswith("//") or text.endswith("://", 0, run.start()):
             continue
@@ -105,8 +105,8 @@ def _ends_of_names(run: str) -> list[tuple[int, int]]:
     """Return where what may be names begin and end in a marked text without blanks: at suffixes before a word."""
     found, start = list[tuple[int, int]](), 0
     ends = [suffix.end() for suffix in _SUFFIX.finditer(run, 1)]
-    for at, end in enumerate(ends):
-        if at + 1 == len(ends) or run.startswith(_MARK, end):
+    for index, end in enumerate(ends):
+        if index + 1 == len(ends) or run.startswith(_MARK, end):
             found.append((start, end))
             start = end
     return found
@@ -121,13 +121,13 @@ def _begun(name: str, exists: Callable[[str], bool], *, blank: bool) -> str:
         blank: Whether a blank stands before it.
     """
     marked = _marked(name[-_MAX_CHARS:])
-    breaks = [at for at, before in enumerate(marked, 1) if before == _MARK]
+    breaks = [number for number, before in enumerate(marked, 1) if before == _MARK]
     if not breaks:
         return name
     name = name[-_MAX_CHARS:]
-    for at in (0, *breaks):
-        if exists(name[at:]):
-            return name[at:]
+    for position in (0, *breaks):
+        if exists(name[position:]):
+            return name[position:]
     if blank or marked[0] != _MARK:
         return name
     latin = name[breaks[-1] :]
@@ -145,10 +145,10 @@ def is_mentioned(name: str, text: str) -> bool:
         >>> is_mentioned("a.csv", "look at data/a.csv, please"), is_mentioned("a.csv", "look at data.csv")
         (True, False)
     """
-    return name in text and bool(mentioned([name], text))
+    return name in text and bool(names_in_text([name], text))
 
 
-def mentioned(names: Iterable[str], text: str) -> set[str]:
+def names_in_text(names: Iterable[str], text: str) -> set[str]:
     """Return which of many plain names stand in a text, each as a word of its own.
 
     Args:
@@ -156,7 +156,7 @@ def mentioned(names: Iterable[str], text: str) -> set[str]:
         text: The time is that of one look at it for each length that names have, however many there are.
 
     Example:
-        >>> mentioned(["a.csv", "b.csv", "data.csv"], "look at data/a.csv, and data.csvs")
+        >>> names_in_text(["a.csv", "b.csv", "data.csv"], "look at data/a.csv, and data.csvs")
         {'a.csv'}
     """
     known, marked = set(names), _marked(text)
@@ -193,9 +193,9 @@ def folders_named(name: str, text: str) -> list[str]:
     plain = rf"{_BEFORE}(?:\./)?()"
     below = rf"(?<![\w./\\:@~-])(?:\./)?((?:[\w{_MARK}-][\w.{_MARK}-]{{0,254}}/)+)"
     return [
-        text[slice(*found.span(1))]
+        text[slice(*match.span(1))]
         for pattern, most in ((plain, 1), (below, None))
-        for found in itertools.islice(_of_name(name, text, re.finditer(pattern + ends, marked, re.IGNORECASE)), most)
+        for match in itertools.islice(_of_name(name, text, re.finditer(pattern + ends, marked, re.IGNORECASE)), most)
     ]
 
 

@@ -63,10 +63,10 @@ class Memory:
 def _seen(one: Round, role: str, *, is_last: bool) -> Round:
     mine = [post for post in one.posts if role in (post.send_from, post.send_to)]
 
-    def unwrapped(found: re.Match[str]) -> str:
-        if found[2] is None:  # never closed: words like any others
-            return found[0]
-        return found[1] if is_last else ""
+    def unwrapped(match: re.Match[str]) -> str:
+        if match[2] is None:  # never closed: words like any others
+            return match[0]
+        return match[1] if is_last else ""
 
     shown = [replace(post, message=_TEMPORAL.sub(unwrapped, post.message)) for post in mine]
     return replace(one, posts=shown, board=dict(one.board))

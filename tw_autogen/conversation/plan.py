@@ -165,7 +165,7 @@ class Plan:
                 found[-1][1].append(line.strip())
         if not found:
             raise ValueError("the plan has no steps")
-        steps = [_step(number, " ".join(words)) for number, words in found]
+        steps = [_step(number, " ".join(texts)) for number, texts in found]
         if len({step.id for step in steps}) < len(steps) and not any(step.depends for step in steps):
             steps = [replace(step, id=number) for number, step in enumerate(steps, 1)]
         plan = cls(tuple(steps))
@@ -188,23 +188,23 @@ class Plan:
         if step is None:
             return self
         here = self.steps.index(step)
-        before = [replace(one, status=Status.done) for one in self.steps[:here]]
-        after = [replace(one, status=Status.pending) for one in self.steps[here + 1 :]]
+        before = [replace(step, status=Status.done) for step in self.steps[:here]]
+        after = [replace(step, status=Status.pending) for step in self.steps[here + 1 :]]
         return Plan((*before, replace(step, status=Status.current, role=role or step.role), *after))
 
-    def find(self, words: str) -> Step | None:
+    def find(self, text: str) -> Step | None:
         """Return the step with these words as they stand, else with this number, else with the words behind it.
 
         Args:
-            words: Such as `2. report`, `Step 2: report`, `2` or `report`.
+            text: Such as `2. report`, `Step 2: report`, `2` or `report`.
 
         Returns:
             None if there is no such step.
         """
-        match = _NUMBER.match(words)
+        match = _NUMBER.match(text)
         numbered = [step for step in self.steps if match and step.id == int(match[1])]
-        rest = self._worded(words[match.end() :]) if match else []
-        return next(iter([*self._worded(words), *numbered, *rest]), None)
+        rest = self._worded(text[match.end() :]) if match else []
+        return next(iter([*self._worded(text), *numbered, *rest]), None)
 
     @property
     def only_report_left(self) -> bool:
@@ -224,7 +224,7 @@ class Plan:
             ids: The steps' numbers.
         """
         again = {step.id for step in self.steps if step.status is Status.done}.intersection(ids)
-        return Plan(tuple(replace(one, status=Status.pending) if one.id in again else one for one in self.steps))
+        return Plan(tuple(replace(step, status=Status.pending) if step.id in again else step for step in self.steps))
 
     def with_roles_of(self, other: Plan) -> Plan:
         """Return the plan with the roles that the same steps have in another plan.
@@ -233,7 +233,7 @@ class Plan:
             other: An earlier plan of the same request.
         """
         roles = {(step.id, step.text): step.role for step in other.steps}
-        return Plan(tuple(replace(one, role=one.role or roles.get((one.id, one.text), "")) for one in self.steps))
+        return Plan(tuple(replace(step, role=step.role or roles.get((step.id, step.text), "")) for step in self.steps))
 
     def changed_since(self, before: Plan | None) -> tuple[Step, ...]:
         """Return the steps that are news to a reader of an earlier plan.
@@ -281,7 +281,7 @@ class Plan:
             KeyError: there are no `steps`, or a step has no `id` or `text`.
             ValueError: a status, or a kind of dependency, is unknown, or something is of a wrong type.
         """
-        return cls(tuple(_stored_step(one) for one in _listed(plain["steps"], Mapping, "steps")))
+        return cls(tuple(_stored_step(step) for step in _listed(plain["steps"], Mapping, "steps")))
 
     def __str__(self) -> str:
         """Return TaskWeaver's text, a step a line, without statuses and roles."""
@@ -322,7 +322,7 @@ def _stored_step(plain: Mapping[str, Any]) -> Step:
 
 
 def _listed(value: Any, kind: Any, name: str) -> Sequence[Any]:
-    if not isinstance(value, list | tuple) or not all(isinstance(one, kind) for one in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(item, kind) for item in value):
         raise ValueError(f"{name}: not of the form that a plan is stored in: {value!r:.200}")
     return value
 
@@ -347,17 +347,17 @@ def _lines(text: str) -> list[str]:
     if len(lines) != 1 or not lines[0].lstrip().startswith(("1.", "1)")):
         return lines
     parts, begin = list[str](), 0
-    for found in _NEXT_STEP.finditer(lines[0]):
-        if int(found[1]) == len(parts) + 2:
-            parts.append(lines[0][begin : found.start()])
-            begin = found.start(1)
+    for match in _NEXT_STEP.finditer(lines[0]):
+        if int(match[1]) == len(parts) + 2:
+            parts.append(lines[0][begin : match.start()])
+            begin = match.start(1)
     return [*parts, lines[0][begin:]]
 
 
-def _step(number: int, words: str) -> Step:
+def _step(number: int, text: str) -> Step:
     depends = tuple(
         (int(other[:9]), Depends(mark[1].lower()))
-        for mark in _MARK.finditer(words)
+        for mark in _MARK.finditer(text)
         for other in re.findall(r"\d+", mark[2])
     )
-    return Step(number, " ".join(_MARK.sub("", words).split()), depends)
+    return Step(number, " ".join(_MARK.sub("", text).split()), depends)

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from tw_autogen.conversation.post import AttachmentType, Post, new_id
 from tw_autogen.conversation.untrusted_fields import text_field
-from tw_autogen.escaped_text import escape_controls, inert_output
+from tw_autogen.text_escaping import escape_controls, inert_output
 
 
 class RoundState(str, Enum):

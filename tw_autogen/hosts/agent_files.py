@@ -15,12 +15,13 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from tw_autogen.bounded_json import ValueBudget
-from tw_autogen.conversation import mentioned
+from tw_autogen.conversation import names_in_text
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import visible_line, without_middle
 from tw_autogen.kernel import Artifact
 from tw_autogen.named_folders import distrusted_now, named_folder
 from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.text_escaping import visible_line
+from tw_autogen.text_truncation import without_middle
 
 _HEAD_ROWS, _SHOWN_CHARS = 5, 2000
 _MAX_ENTRIES, _MAX_CHARS = 100_000, 50_000
@@ -51,8 +52,8 @@ def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path
         with contextlib.suppress(ConfigError):
             real = named_folder(folder, distrusted=distrusted_now())
             places |= {os.path.abspath(folder): real, str(real): real}
-    for found in _LINK.finditer(text):
-        link = found[1] or found[2]
+    for match in _LINK.finditer(text):
+        link = match[1] or match[2]
         is_file = link.startswith("file://")
         if len(link) > _MAX_LINK_CHARS or (_ADDRESS.match(link) and not is_file):
             continue
@@ -83,7 +84,7 @@ def named_files(folder: Path, text: str) -> list[Path]:
             names = [entry.name for entry in entries if entry.is_file]
     except FileNotFoundError:
         return []
-    named = mentioned(names, text[:_MAX_CHARS])
+    named = names_in_text(names, text[:_MAX_CHARS])
     return [folder / one for one in names if one in named]
 
 
@@ -103,7 +104,7 @@ def table_csv(table: Any) -> str:
         ValueError: it has more than 256 million characters; a category takes little memory, whatever its rows write.
     """
     index, text = table.index, _LimitedText()
-    text.refuse_more(sum(map(_longest, [index, *(table.iloc[:, at] for at in range(table.shape[1]))])))
+    text.refuse_more(sum(map(_longest, [index, *(table.iloc[:, index] for index in range(table.shape[1]))])))
     table.to_csv(text, index=index.dtype.kind not in "iu" or index.name is not None)
     return text.getvalue()
 
@@ -219,5 +220,5 @@ def bring_linked(
                         size -= target.write(data)
         if path in copies:
             links[link] = copies[path].as_uri()
-    answer = _LINK.sub(lambda found: f"]({made})" if (made := links.get(found[1] or found[2])) else found[0], answer)
+    answer = _LINK.sub(lambda match: f"]({made})" if (made := links.get(match[1] or match[2])) else match[0], answer)
     return "\n".join([answer, *too_large.values()]), list(copies.values())

@@ -9,13 +9,13 @@ from typing import Any
 
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post
 from tw_autogen.errors import CallCycleError, ConfigError, HostCallError, RoleError, TwAutogenError
-from tw_autogen.escaped_text import escape_controls, inert_output
 from tw_autogen.events import ArtifactSaved
 from tw_autogen.hosts.agent_files import bring_linked, named_files
 from tw_autogen.hosts.asked_plugin import ConversationPartner
 from tw_autogen.kernel import Artifact
 from tw_autogen.model import Completion, run_abandonable
 from tw_autogen.role import Role, Turn
+from tw_autogen.text_escaping import escape_controls, inert_output
 
 
 def partner_role_factory(make: Callable[[], ConversationPartner], *, name: str, intro: str) -> Callable[[], Role]:
@@ -52,11 +52,11 @@ class _AskedRole(Role):
         asked = memory.last_post
         turn: Turn = kwargs.get("turn") or Turn(memory.rounds[-1], Path.cwd())
         conversation = self._conversation = self._conversation or self._make()
-        words, files = self._worded(asked, turn, conversation.takes_files)
+        message, files = self._worded(asked, turn, conversation.takes_files)
         made_since_ns = 0 if conversation.takes_files else time.time_ns()
         try:
             answer = run_abandonable(
-                lambda give, abandoned: Completion(conversation.ask(words, files)),
+                lambda give, abandoned: Completion(conversation.ask(message, files)),
                 where=f"the agent {self.name}",
                 seconds=turn.seconds_left(float("inf")),
                 cancelled=turn.cancelled,
@@ -66,8 +66,8 @@ class _AskedRole(Role):
                 raise
             answer = f"({error})"  # nothing is broken: the Planner may ask again, or somebody else
         except Exception as error:  # the agent is anybody's
-            words = f"the role {self.name} failed: {type(error).__name__}: {error}"
-            raise RoleError(f"{turn.round.id}: {words}", round=turn.round, role=self.name) from error
+            message = f"the role {self.name} failed: {type(error).__name__}: {error}"
+            raise RoleError(f"{turn.round.id}: {message}", round=turn.round, role=self.name) from error
         answer, copies = bring_linked(answer, conversation.folders(), turn.folder, made_since_ns=made_since_ns)
         artifacts = [Artifact(copy.name, "file", copy, f"made by {self.name}") for copy in copies]
         for artifact in artifacts:
@@ -90,6 +90,6 @@ class _AskedRole(Role):
         """Return the task with what is on the board, and the session's files that are named in it."""
         board = inert_output("\n".join(text for role, text in turn.round.read_board().items() if role != self.name))
         task = escape_controls(asked.message)  # the host may print it
-        words = f"{task}\n\n# What is known\n{board}" if board else task
-        files = named_files(turn.folder, words)
-        return (f"{words}\n\nThe files lie in {turn.folder}." if files and not handed else words), files
+        message = f"{task}\n\n# What is known\n{board}" if board else task
+        files = named_files(turn.folder, message)
+        return (f"{message}\n\nThe files lie in {turn.folder}." if files and not handed else message), files

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from tw_autogen.errors import ConfigError, Unreadable
-from tw_autogen.escaped_text import escape_controls
 from tw_autogen.hosts.agent_files import bring_linked, save_text, table_csv, table_words, value_words
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.model import read_object
 from tw_autogen.plugin import Parameter, Parameters, PluginSpec, Returns, as_model, callable_plugin
+from tw_autogen.text_escaping import escape_controls
 
 _REQUEST = (Parameter("request", "str", required=True, description="what is wanted, in whole sentences"),)
 _LONG_CHARS = 4000
@@ -37,11 +37,11 @@ class ConversationPartner(Protocol):
         """
         ...
 
-    def ask(self, words: str, files: Sequence[Path] = ()) -> str:
+    def ask(self, message: str, files: Sequence[Path] = ()) -> str:
         """Return the answer; what was asked before in this conversation is known.
 
         Args:
-            words: The question.
+            message: The question.
             files: Handed over where that can be done.
         """
         ...
@@ -136,10 +136,10 @@ class _AgentFunction:
         if missing:
             raise TypeError(f"{self._spec.name}: missing {', '.join(missing)}")
         asker = self._kept or self._make()
-        words, files = self._message(given, asker.takes_files)
+        message, files = self._message(given, asker.takes_files)
         made_since_ns = 0 if asker.takes_files else time.time_ns()
         try:
-            answer = self._ask(asker, words, files)
+            answer = self._ask(asker, message, files)
             if isinstance(answer, str):
                 folder = self._context.folder
                 return bring_linked(answer, asker.folders(), folder, made_since_ns=made_since_ns)[0]
@@ -180,11 +180,11 @@ class _AgentFunction:
         """Save what is too much for a message; a hidden folder, because it is nothing for the user."""
         return save_text(self._context.folder, f"{_ASKED}/{self._spec.name}_{name}", text)
 
-    def _ask(self, asker: ConversationPartner, words: str, files: list[Path]) -> Any:
+    def _ask(self, asker: ConversationPartner, message: str, files: list[Path]) -> Any:
         if self._model is None:
-            return asker.ask(words, files)
+            return asker.ask(message, files)
         schema = json.dumps(self._model.model_json_schema(), ensure_ascii=False)
-        wanted = f"{words}\n\nAnswer with one JSON object and nothing else; it must fit this JSON schema:\n{schema}"
+        wanted = f"{message}\n\nAnswer with one JSON object and nothing else; it must fit this JSON schema:\n{schema}"
         problem: Exception = ValueError("no answer")
         for _ in range(_TRIES):
             try:

@@ -55,9 +55,9 @@ class Conversations(Generic[Kept]):
         with self._guard:
             if partner not in self._partners:
                 self._partners[partner] = self._new(partner)
-            found = self._partners[partner]
-        self.limit(found)
-        return found
+            conversation = self._partners[partner]
+        self.limit(conversation)
+        return conversation
 
     def served(self, key: Hashable = None) -> Kept:
         """Return a service's conversation; a new one if the key is None or unknown.
@@ -66,11 +66,11 @@ class Conversations(Generic[Kept]):
             key: Given by the host for as long as the conversation lasts, or by `keep` for one more request.
         """
         with self._guard:
-            found = self._services.pop(key, None) or self._new(None)
+            conversation = self._services.pop(key, None) or self._new(None)
             if key is not None and not isinstance(key, AnswerKey):
-                self._services[key] = found
-        self.limit(found)
-        return found
+                self._services[key] = conversation
+        self.limit(conversation)
+        return conversation
 
     def keep(self, conversation: Kept) -> AnswerKey:
         """Return a new key with which a service's conversation can be continued once."""
@@ -106,24 +106,24 @@ class Conversations(Generic[Kept]):
             wait: Return once the session has ended; otherwise it ends on a thread.
         """
         with self._guard:
-            found = self._partners.pop(partner, None)
-            if found is not None:
+            conversation = self._partners.pop(partner, None)
+            if conversation is not None:
                 new = self._new(partner)
-                if new.take_unsent(found):
+                if new.take_unsent(conversation):
                     self._partners[partner] = new
-        if found is not None and wait:
-            found.close()
-        elif found is not None:
-            close_soon(found)
+        if conversation is not None and wait:
+            conversation.close()
+        elif conversation is not None:
+            close_soon(conversation)
 
     def close(self) -> None:
         """Forget all conversations; new ones may begin afterwards."""
         with self._guard:
-            found = [*self._partners.values(), *self._services.values(), *self._open()]
+            conversations = [*self._partners.values(), *self._services.values(), *self._open()]
             self._partners.clear()
             self._services.clear()
             self._used.clear()
-        close_all(found)
+        close_all(conversations)
 
     def __len__(self) -> int:
         """Return how many sessions are open."""
@@ -131,8 +131,8 @@ class Conversations(Generic[Kept]):
 
     def _open(self) -> list[Kept]:
         """Return the conversations with an open session, that unused for longest first."""
-        found = (one() for one in list(self._used.values()))
-        return [one for one in found if one is not None and one.session is not None]
+        conversations = (one() for one in list(self._used.values()))
+        return [one for one in conversations if one is not None and one.session is not None]
 
     def limit(self, used: Kept) -> None:
         """Mark a conversation as used, and close the sessions that are too many with it, oldest use first.
@@ -142,8 +142,8 @@ class Conversations(Generic[Kept]):
         with self._guard:
             self._used[id(used)] = weakref.ref(used)
             self._used.move_to_end(id(used))
-            for at in [at for at, one in self._used.items() if one() is None]:
-                del self._used[at]
+            for index in [key for key, one in self._used.items() if one() is None]:
+                del self._used[index]
             others = [one for one in self._open() if one is not used]
             surplus = [other for other in others if not other.busy][: max(0, len(others) + 1 - self.most_open)]
             for one in surplus:  # where two requests end at once, each closes others; a next request marks it again

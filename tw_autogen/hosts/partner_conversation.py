@@ -34,7 +34,7 @@ _FRESH_KERNEL = (
 """Said to the model with the first request of a session that has rounds which it has not lived through."""
 _SPOKE_FIRST = "(Nothing was asked; you spoke first.)"
 _MAX_KNOWN = 1000
-_GLANCE_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class GivenFiles:
 
     def __init__(self, files: FilesWanted, read: Settings) -> None:
         self.read = read
-        self.paths = tuple(Path(one).absolute() for one in several(files))
+        self.paths = tuple(Path(path).absolute() for path in several(files))
         folder = distrusted_folder(read)  # noted also without files: what settings name there is looked up later
         self.distrusted = None if folder is None or not self.paths else SafeFolder(folder)
         if self.distrusted is not None:
@@ -133,7 +133,7 @@ class PartnerConversation:
     def rounds(self) -> list[Round]:
         """The rounds that have ended, also those of earlier sessions."""
         rounds = self._past if self._session is None else self._session.rounds
-        return [one for one in rounds if one.state is not RoundState.created]
+        return [round_ for round_ in rounds if round_.state is not RoundState.created]
 
     @property
     def busy(self) -> bool:
@@ -220,7 +220,7 @@ class PartnerConversation:
         Raises:
             SessionClosedError: the request was stopped meanwhile.
         """
-        while not self._turn.acquire(timeout=_GLANCE_SECONDS):
+        while not self._turn.acquire(timeout=_POLL_SECONDS):
             if stopped.is_set():
                 raise _never_begun()
         try:
@@ -248,10 +248,10 @@ class PartnerConversation:
         rest = self._unknown(chat)
         if not rest:  # the same chat again: its last request is asked again, unless the agent spoke last
             return [] if not chat or chat[-1].own else list(self._asked)
-        last = max((at for at, one in enumerate(rest) if one.own), default=-1) + 1
+        last = max((index for index, line in enumerate(rest) if line.own), default=-1) + 1
         for line in rounds_of_lines(rest[:last], session.entry, self._words):
             session.remember(line)
-        self._note([(one.own, one.text) for one in rest])
+        self._note([(line.own, line.text) for line in rest])
         self._asked = list(rest[last:])
         return self._asked
 
@@ -269,15 +269,15 @@ class PartnerConversation:
         """
         with self._guard:
             given, self._files_asked = self._files[self._files_sent :], len(self._files)
-        for one in given:
-            if one.distrusted is not None:
-                session.inputs.distrust(one.distrusted)
-        resumed = not self._files_sent and any(one.user_query != _SPOKE_FIRST for one in session.rounds)
-        notes = [one for one in (BROUGHT.get(), _FRESH_KERNEL if resumed else "") if one]
+        for message in given:
+            if message.distrusted is not None:
+                session.inputs.distrust(message.distrusted)
+        resumed = not self._files_sent and any(round_.user_query != _SPOKE_FIRST for round_ in session.rounds)
+        notes = [note for note in (BROUGHT.get(), _FRESH_KERNEL if resumed else "") if note]
         if self._rules is not None and self._rules != rules:
             notes.append(f"(House rules from now on: {rules or 'none'})")
         self._rules = rules
-        return "\n\n".join([request, *notes]), [path for one in given for path in one.paths]
+        return "\n\n".join([request, *notes]), [path for line in given for path in line.paths]
 
     def begun(self) -> None:
         """Mark that the round of the newest `compose_request` has begun, and its files have arrived."""
@@ -361,8 +361,8 @@ class PartnerConversation:
                     self._past, self._session = self.rounds, None
 
     def _begin(self, session: Session) -> Session:
-        for one in self.rounds:
-            session.remember(one)
+        for round_ in self.rounds:
+            session.remember(round_)
         self._past, self._session, self._files_sent, self._rules = [], session, 0, None
         self._end.detach()
         self._end = weakref.finalize(self, close_soon, session)
@@ -390,7 +390,7 @@ class PartnerConversation:
         request, files = self.compose_request(session, self._words(news) if news else CONTINUE, rules)
         session.subscribe(watch)
         try:
-            answer = session.ask(request, files, images=[url for one in news for url in one.images])
+            answer = session.ask(request, files, images=[url for line in news for url in line.images])
             return Reply(answer.markdown(), answer.round, answer.stop, session.round_usage, answer)
         except RoundError as error:
             return Reply(error.in_words(), error.round, "Failed", session.round_usage)
@@ -412,26 +412,26 @@ class PartnerConversation:
         may have worded answers otherwise. Where none fits, or what is left holds an answer of the agent's, because the
         host has rewritten the chat, all counts as known up to the agent's last words, and what was heard word for word.
         """
-        said = set(self._known)
+        earlier = set(self._known)
         answered = bool(self._known) and self._known[-1][0]
         for known in (self._known, self._known[:-1] if answered else []):  # the host may have dropped the last answer
             for count in range(min(len(chat), len(known)), 0, -1):
-                if _fits(known[-count:], chat, said):
+                if _fits(known[-count:], chat, earlier):
                     return chat[count:]
         if not self._known:
             return chat
-        rest = chat[max((at for at, one in enumerate(chat) if one.own), default=-1) + 1 :]
-        return [*(one for one in rest[:-1] if (False, one.text) not in said), *rest[-1:]]
+        rest = chat[max((index for index, line in enumerate(chat) if line.own), default=-1) + 1 :]
+        return [*(line for line in rest[:-1] if (False, line.text) not in earlier), *rest[-1:]]
 
 
 def _fits(known: Sequence[tuple[bool, str]], chat: Sequence[Line], said: Collection[tuple[bool, str]]) -> bool:
     """Return whether a chat begins with these lines, a request among them, and goes on with no answer that was said."""
     pairs = zip(known, chat, strict=False)
-    alike = all(own == one.own and (own or text == one.text) for (own, text), one in pairs)
+    alike = all(own == line.own and (own or text == line.text) for (own, text), line in pairs)
     return (
         alike
         and not all(own for own, _ in known)
-        and not any(one.own and (True, one.text) in said for one in chat[len(known) :])
+        and not any(line.own and (True, line.text) in said for line in chat[len(known) :])
     )
 
 
@@ -458,9 +458,9 @@ def rounds_of_lines(lines: Sequence[Line], entry: str, words: Callable[[Sequence
     rounds: list[Round] = []
     asked: list[Line] = []
     said: list[Line] = []
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         (said if line.own else asked).append(line)
-        if line.own and (at + 1 == len(lines) or not lines[at + 1].own):
+        if line.own and (index + 1 == len(lines) or not lines[index + 1].own):
             request = words(asked) or _SPOKE_FIRST
             posts = [Post(USER, entry, request), Post(entry, USER, "\n\n".join(each.text for each in said))]
             rounds.append(Round(request, posts=posts, state=RoundState.finished))
@@ -472,9 +472,9 @@ def _never_begun() -> SessionClosedError:
     return SessionClosedError("the request was stopped before it had begun")
 
 
-def close_soon(one: Session | PartnerConversation) -> None:
+def close_soon(closable: Session | PartnerConversation) -> None:
     """Close what nobody can ask any more; on a thread, since this one may hold any lock, or run a loop."""
-    threading.Thread(target=one.close, name="close").start()
+    threading.Thread(target=closable.close, name="close").start()
 
 
 _ALIVE: weakref.WeakSet[PartnerConversation] = weakref.WeakSet()

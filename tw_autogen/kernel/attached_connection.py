@@ -118,7 +118,7 @@ class Target:
             return wire, LocalAttachedProcess(self.file, wire.interrupt, wire.listens)
         gateway = Gateway(self.url, self.token, None, folder)
         try:
-            status, said = gateway.call("GET", "api/kernels", seconds=_CALL_SECONDS)
+            status, kernels = gateway.call("GET", "api/kernels", seconds=_CALL_SECONDS)
         except OSError as error:
             raise KernelStartError(f"the Jupyter server {self.url} does not answer ({error})", folder=folder) from error
         if status in (401, 403):
@@ -126,7 +126,7 @@ class Target:
                 f"the Jupyter server {self.url} refuses the token (HTTP {status}); pass token=, or set JUPYTER_TOKEN",
                 folder=folder,
             )
-        there = [str(one.get("id")) for one in said if isinstance(one, dict)] if isinstance(said, list) else []
+        there = [str(one.get("id")) for one in kernels if isinstance(one, dict)] if isinstance(kernels, list) else []
         if self.kernel_id not in there:
             known = ", ".join(there) or f"none (HTTP {status})"
             raise KernelStartError(
@@ -353,8 +353,8 @@ def _is_kernel(pid: int, file_names: Collection[str]) -> bool:
         OSError: there is no such process.
     """
     proc = Path(f"/proc/{pid}")
-    words = os.fsdecode((proc / "cmdline").read_bytes()).split("\0")
-    pairs = [*zip(words, words[1:], strict=False), *(word.partition("=")[::2] for word in words)]
+    arguments = os.fsdecode((proc / "cmdline").read_bytes()).split("\0")
+    pairs = [*zip(arguments, arguments[1:], strict=False), *(word.partition("=")[::2] for word in arguments)]
     return (
         any(option in _FILE_OPTIONS and os.path.basename(value) in file_names for option, value in pairs)
         and proc.stat().st_uid == os.getuid()

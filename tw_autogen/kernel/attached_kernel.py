@@ -335,14 +335,14 @@ class AttachedKernel(LiveKernel):
                         raise KernelStartError(f"{self.target}: {_NOBODY}", folder=self.folder)
                 if says and time.monotonic() - began > _SAY_SECONDS:
                     says = False
-                    words = f"is busy with a cell of yours; waiting {seconds:g} s for its end at most"
+                    reason = f"is busy with a cell of yours; waiting {seconds:g} s for its end at most"
                     if not self._process.is_there():
                         if not self._process.alive():
                             continue  # its server has said so
                         if not self._met:
                             raise KernelStartError(f"{self.target}: {_NOBODY}", folder=self.folder)
-                        words = f"has ended, or is restarted; waiting {min(seconds, _GONE_SECONDS):g} s for it"
-                    self._on_wait(f"the notebook's kernel {words}")
+                        reason = f"has ended, or is restarted; waiting {min(seconds, _GONE_SECONDS):g} s for it"
+                    self._on_wait(f"the notebook's kernel {reason}")
         finally:
             self._executing = executing
             poller.close()
@@ -456,8 +456,8 @@ class AttachedRequest(PendingRequest):
         if self._shown_chars > _MAX_SHOWN_CHARS:
             self.outcome.output_lost = True
             return
-        words = str(data.get("text/plain", ""))[:_SHOWN_WORDS_CHARS]
-        self.outcome.shown.append({picture: data[picture], "text/plain": words})
+        text = str(data.get("text/plain", ""))[:_SHOWN_WORDS_CHARS]
+        self.outcome.shown.append({picture: data[picture], "text/plain": text})
 
     def _note_begun(self) -> None:
         """Count the time limit from here: until now a cell of the user's may have been running."""

@@ -123,9 +123,9 @@ class KernelClient:
         try:
             self._make_ready()
         except KernelError as error:
-            said = handle.said().strip()[-2000:]
+            output = handle.said().strip()[-2000:]
             self.end()
-            raise KernelStartError(f"{error}{chr(10) if said else ''}{said}", folder=folder) from error
+            raise KernelStartError(f"{error}{chr(10) if output else ''}{output}", folder=folder) from error
         except BaseException:
             self.end()
             raise

@@ -59,7 +59,7 @@ class Sender:
             content: Plain values.
         """
         header = message_header(kind, self._session)
-        parts = [json.dumps(one).encode() for one in (header, {}, {}, content)]
+        parts = [json.dumps(part).encode() for part in (header, {}, {}, content)]
         signer = self._signer.copy()
         for part in parts:
             signer.update(part)
@@ -91,8 +91,8 @@ class MessageDecoder:
             that would take too much memory is left out: empty, so that whoever waits for the message goes on.
         """
         try:
-            at = parts.index(_DELIMITER) + 1
-            signature, header, parent, metadata, content = parts[at : at + 5]
+            index = parts.index(_DELIMITER) + 1
+            signature, header, parent, metadata, content = parts[index : index + 5]
         except ValueError:
             return None
         signer = self._signer.copy()
@@ -175,9 +175,9 @@ def _free_ports(count: int) -> list[int]:
     """Return ports of loopback that nobody listens to now."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+        for sock in sockets:
+            sock.bind(("127.0.0.1", 0))
+        return [int(bound_sock.getsockname()[1]) for bound_sock in sockets]
 
 
 def _short(folder: Path) -> bool:
@@ -264,7 +264,7 @@ class Connection:
             log = os.open(self.log, _NEW, 0o600)
             held.callback(os.close, log)
             bound = {number: held.enter_context(self._bound(number)) for number in self._numbers()}
-            yield Start(own, file, log, {number: one.fileno() for number, one in bound.items()})
+            yield Start(own, file, log, {number: sock.fileno() for number, sock in bound.items()})
             if self._opens and not self._channels and (self._binds or self.info["transport"] != "ipc"):
                 self._connect()  # while the process starts; the sockets are bound, so that it does not fail
 
@@ -308,9 +308,9 @@ class Connection:
         while not (there := self._hold_sockets()) and alive() and time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)  # nothing tells when another process has made a socket
         ports = {port: f"{self.runtime}/none" for port in _PORTS}
-        for one, descriptor in there.items():
-            by_name = f"{self.info['ip']}-{self.info[one]}"
-            ports[one] = f"/proc/self/fd/{descriptor}" if descriptor >= 0 else by_name
+        for number, descriptor in there.items():
+            by_name = f"{self.info['ip']}-{self.info[number]}"
+            ports[number] = f"/proc/self/fd/{descriptor}" if descriptor >= 0 else by_name
         self._connect(ports)
 
     def _hold_sockets(self) -> dict[str, int]:
@@ -395,9 +395,9 @@ class Connection:
 
         What was under way on them is lost, in both directions.
         """
-        cut: list[Channel] = [one for one in ("shell", "stdin") if self._channels[one].cut]
-        for one in cut:
-            self._channels[one].reconnect()
+        cut: list[Channel] = [channel for channel in ("shell", "stdin") if self._channels[channel].cut]
+        for name in cut:
+            self._channels[name].reconnect()
         return tuple(cut)
 
     def await_reply(self, request: str, alive: Callable[[], bool], seconds: float) -> dict[str, Any] | None:

@@ -134,10 +134,10 @@ class ContainerProcess(CommandProcess):
             self._order("rm", "--force", self._name)
             return code
 
-    def _order(self, *words: str) -> None:
+    def _order(self, *arguments: str) -> None:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # the time limit and the end come anyway
             subprocess.run(
-                [self._engine, *words],
+                [self._engine, *arguments],
                 cwd=os.sep,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -257,6 +257,6 @@ class ContainerKernel(LiveKernel):
         ]  # fmt: skip
         return ContainerProcess(launch, self._engine, run, passed)
 
-    def _with_advice(self, said: str) -> str:
+    def _with_advice(self, error: str) -> str:
         advice = f"Try: {self._engine} run --rm {self._image} {self._python} -m ipykernel --version"
-        return f"{said.strip()}\n{advice} (`{self._engine} pull` or `build` the image first if it is not there)"
+        return f"{error.strip()}\n{advice} (`{self._engine} pull` or `build` the image first if it is not there)"

@@ -108,7 +108,7 @@ def _undone(report: dict[str, Any]) -> str:
 
 def execution_of(
     outcome: RawResult,
-    said: Iterable[Log],
+    logs: Iterable[Log],
     variables: tuple[Variable, ...],
     folder: Path,
     settings: KernelSettings,
@@ -119,7 +119,7 @@ def execution_of(
 
     Args:
         outcome: What came.
-        said: What the host has to say besides.
+        logs: What the host has to say besides.
         variables: Those that are there now.
         folder: The kernel's; no artifact lies elsewhere.
         settings: Limits.
@@ -132,7 +132,7 @@ def execution_of(
         result=None if result is None else clip(str(result), settings.result_chars + MARK_CHARS),
         stdout=outcome.stdout.text(),
         stderr=outcome.stderr.text(),
-        logs=(*(Log(*row) for row in rows(report, "logs", 3)), *said, *_lost_output(outcome), *not_undone(report)),
+        logs=(*(Log(*row) for row in rows(report, "logs", 3)), *logs, *_lost_output(outcome), *not_undone(report)),
         artifacts=tuple(_artifacts(report, folder, settings.max_artifacts)),
         variables=variables,
         error="" if ok else error_text(outcome, lost=lost),

@@ -85,7 +85,7 @@ class FileTransfer:
         # Said by the kernel, so it may be anything.
         with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
             changed, left = report["files"]
-            named = [(str(one), int(size)) for one, size in changed[:MAX_FILES]]
+            named = [(str(name), int(size)) for name, size in changed[:MAX_FILES]]
             return self._move(ask, "give", named, _words(left), seconds)
         return []
 
@@ -103,10 +103,10 @@ class FileTransfer:
                 break
             left += _words(failed)[: max(_MAX_LEFT - len(left), 0)]
             note = self._mirror.note_sent if op == "take" else self._mirror.note
-            for name in set(names) - {str(one).partition(NOT_COPIED)[0] for one in failed}:
+            for name in set(names) - {str(failure).partition(NOT_COPIED)[0] for failure in failed}:
                 note(name)
             del rest[: len(names)]
-        return [Log("warning", "files", one) for one in left]
+        return [Log("warning", "files", line) for line in left]
 
     def answer(self, asked: Mapping[str, Any]) -> Any:
         """Do what a kernel asks; its words may be anything.
@@ -186,7 +186,7 @@ class FileTransfer:
                 return
             if not again and time.monotonic() > self._counted + _COUNTED_SECONDS:
                 self._counted = time.monotonic()
-                self._written = {one: size for one, size in self._written.items() if folder.has_file(one)}
+                self._written = {name: size for name, size in self._written.items() if folder.has_file(name)}
         raise PermissionError(
             f"{name!r}: files of this kernel take more than {self._most_in_all} bytes, or are more than {_MAX_NAMES}, "
             "together"
@@ -252,7 +252,7 @@ def _not_moved(names: Sequence[str], why: str) -> str:
 
 def _words(said: Sequence[Any]) -> list[str]:
     """Return what a kernel says of files that could not travel, as few short texts."""
-    return [str(one)[:_LONGEST_NAME] for one in said[:MAX_FILES]]
+    return [str(line)[:_LONGEST_NAME] for line in said[:MAX_FILES]]
 
 
 def _plain(name: str) -> str:
@@ -269,6 +269,6 @@ def _plain(name: str) -> str:
     if len(parts) > _DEEPEST:  # each folder above a file takes room that no limit counts
         raise PermissionError(f"a name that lies more than {_DEEPEST} deep: {name[:100]!r}…")
     inner = parts[1:] if parts[:1] == (FOLDER,) else parts
-    if not inner or any(one.startswith(".") for one in inner) or PurePosixPath(name).is_absolute() or "\\" in name:
+    if not inner or any(part.startswith(".") for part in inner) or PurePosixPath(name).is_absolute() or "\\" in name:
         raise PermissionError(f"not a file that travels: {name!r}")
     return name

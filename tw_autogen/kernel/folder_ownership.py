@@ -38,7 +38,7 @@ _Owners = dict[tuple[int, int], tuple[int, int, int]]
 
 
 @dataclass
-class _Let:
+class _FolderLease:
     """A folder where kernels work: the users that they are, and whose was what they were given."""
 
     users: list[int] = field(default_factory=list)
@@ -129,12 +129,12 @@ class FolderOwnership:
     def __init__(self) -> None:
         self._turn = threading.Condition()
         self._busy: list[Path] = []
-        self._let: dict[Path, _Let] = {}
+        self._leases: dict[Path, _FolderLease] = {}
 
     def user(self, folder: Path) -> int:
         """Return the user that a folder belongs to while a kernel works there; a second kernel must be the same."""
         with self._alone_in(folder):
-            return self._let[folder].users[-1] if folder in self._let else 0
+            return self._leases[folder].users[-1] if folder in self._leases else 0
 
     def acquire(self, folder: Path, uid: int) -> None:
         """Remember a kernel, and make the folder its own; 0: it is the host's user, and nothing changes.
@@ -144,9 +144,9 @@ class FolderOwnership:
             uid: The kernel's user; 0: the host's.
         """
         with self._alone_in(folder):
-            let = self._let.setdefault(folder, _Let())
-            let.users.append(uid)
-            let.owners = {**hand_over(folder, uid, functools.cache(USER_NUMBERS.is_held)), **let.owners}
+            lease = self._leases.setdefault(folder, _FolderLease())
+            lease.users.append(uid)
+            lease.owners = {**hand_over(folder, uid, functools.cache(USER_NUMBERS.is_held)), **lease.owners}
 
     def release(self, folder: Path, uid: int) -> None:
         """Forget a kernel that has ended; the last one's folder is given back.
@@ -156,12 +156,12 @@ class FolderOwnership:
             uid: The kernel's user; 0: the host's.
         """
         with self._alone_in(folder):
-            let = self._let.get(folder, _Let())
-            if uid in let.users:
-                let.users.remove(uid)
-                if not let.users:
-                    del self._let[folder]
-                    _give_back(folder, uid, let.owners)
+            lease = self._leases.get(folder, _FolderLease())
+            if uid in lease.users:
+                lease.users.remove(uid)
+                if not lease.users:
+                    del self._leases[folder]
+                    _give_back(folder, uid, lease.owners)
 
     @contextlib.contextmanager
     def _alone_in(self, folder: Path) -> Iterator[None]:

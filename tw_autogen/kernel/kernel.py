@@ -10,11 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
-from tw_autogen.escaped_text import first_of, inert_output, markdown_line, visible
 from tw_autogen.kernel.guest.artifacts import FileNames
 from tw_autogen.picture_files import PictureReader, is_picture
 from tw_autogen.safe_folder import open_or_make_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
+from tw_autogen.text_escaping import inert_output, markdown_line, visible
+from tw_autogen.text_truncation import first_of
 
 _LIST_CHARS = 10_000
 

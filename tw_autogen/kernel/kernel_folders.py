@@ -88,37 +88,39 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
     """
 
     def real(paths: tuple[str, ...]) -> list[str]:
-        found = [
-            (os.path.expanduser(one.removesuffix(LISTED)), LISTED if one.endswith(LISTED) else "") for one in paths
+        real_paths = [
+            (os.path.expanduser(path.removesuffix(LISTED)), LISTED if path.endswith(LISTED) else "") for path in paths
         ]
         return [
-            f"{one if one in place.known else os.path.realpath(one)}{mark}"
-            for one, mark in found
-            if one in place.known or os.path.exists(one)
+            f"{path if path in place.known else os.path.realpath(path)}{mark}"
+            for path, mark in real_paths
+            if path in place.known or os.path.exists(path)
         ]
 
     write = real(settings.write)
     kept: dict[str, Mapping[str, tuple[int, int]]] = {}
-    for one in write if settings.sandbox != OFF else ():
-        looked = place.kept.get(one)
+    for folder in write if settings.sandbox != OFF else ():
+        looked = place.kept.get(folder)
         try:
-            kept |= protected_in(one, place.folder, known=place.known, others=len(kept)) if looked is None else looked
+            kept |= (
+                protected_in(folder, place.folder, known=place.known, others=len(kept)) if looked is None else looked
+            )
         except (OverflowError, PermissionError) as error:
-            said = str(error) if isinstance(error, OverflowError) else f"{error.filename}: {error.strerror}"
-            text = f"{said}; settings files and hooks can't be kept read-only there, so no code is run"
+            reason = str(error) if isinstance(error, OverflowError) else f"{error.filename}: {error.strerror}"
+            text = f"{reason}; settings files and hooks can't be kept read-only there, so no code is run"
             raise KernelStartError(text, folder=place.folder) from error
     if settings.sandbox != OFF:
         if available_level(settings) != LANDLOCK:  # which can keep no part of a folder read-only
             kept |= _sessions_in(place.folder)
-        real_by_name = {one: os.path.realpath(one) for one in runtime_paths()}
+        real_by_name = {path: os.path.realpath(path) for path in runtime_paths()}
         of_python = _of_interpreter(settings.python, (str(place.folder), *write))
         used = _used_outside((str(place.folder), *write), {*real_by_name.values(), *of_python})
         elsewhere = _named_elsewhere_in(place, [*write, *kept], tuple(used), _MAX_KEPT - len(kept))
         kept |= {**used, **elsewhere}
-        linked = [one for one, path in real_by_name.items() if one != path]
+        linked = [name for name, path in real_by_name.items() if name != path]
         linked += [settings.python] if os.sep in settings.python else []
         _refuse_links((str(place.folder), *write), linked, kept)
-    known = {path: found for one in kept.values() for path, found in one.items()}
+    known = {path: found for folders in kept.values() for path, found in folders.items()}
     return {
         "folder": str(place.folder),
         "read": real((*settings.read, *place.read)),
@@ -155,9 +157,9 @@ def _used_outside(folders: Sequence[str], used: Iterable[str]) -> Kept:
     for path in used:
         for folder in folders:
             if path != folder and is_below(path, folder):
-                way = [one for one in (path, *map(str, Path(path).parents)) if is_below(one, folder)]
-                infos = [(one, os.lstat(one)) for one in way if os.path.lexists(one)]
-                found[path] = {one: (about.st_dev, about.st_ino) for one, about in infos}
+                way = [place for place in (path, *map(str, Path(path).parents)) if is_below(place, folder)]
+                infos = [(place, os.lstat(place)) for place in way if os.path.lexists(place)]
+                found[path] = {place: (about.st_dev, about.st_ino) for place, about in infos}
     return found
 
 
@@ -189,7 +191,7 @@ def runtime_paths() -> dict[str, None]:
 
     These are Python, packages, programs, and the folders of the user's settings, trust, caches and temporary files.
     """
-    packages = [one for one in sys.path if one.endswith("-packages")]
+    packages = [path for path in sys.path if path.endswith("-packages")]
     searched = [part for name in SEARCHED for part in os.environ.get(name, "").split(os.pathsep) if os.path.isdir(part)]
     drawing = os.environ.get("MPLCONFIGDIR")  # matplotlib reads it where it is imported for all kernels
     own = (config_folder(), state_folder(), cache_folder(os.environ), tempfile.gettempdir(), drawing)
@@ -207,12 +209,12 @@ def _refuse_links(folders: Sequence[str], used: Iterable[str], kept: Iterable[st
     Raises:
         KernelStartError: names the link, and where it leads.
     """
-    for one in used:
-        for link in walk_links(one).links:
+    for used_path in used:
+        for link in walk_links(used_path).links:
             folder = next((folder for folder in folders if is_below(link, folder)), "")
             if folder and not any(is_below(link, path) for path in kept):
                 text = (
-                    f"{link}: {one}, which this program uses, is reached over this link, and code could lead it "
+                    f"{link}: {used_path}, which this program uses, is reached over this link, and code could lead it "
                     f"elsewhere, so no code is run; name {os.path.realpath(link)} instead, or let code work in another "
                     "folder"
                 )
@@ -231,8 +233,8 @@ def _named_elsewhere_in(place: KernelFolders, apart: Sequence[str], used: Sequen
         return used_elsewhere(folder, known=known, apart=frozenset(apart), protected=used, most=most)
     except (OverflowError, PermissionError) as error:
         _check_exchanged(error, place.folder)
-        said = str(error) if isinstance(error, OverflowError) else f"{error.filename}: {error.strerror}"
-        text = f"{said}; such files can't be kept read-only there, so no code is run: let it work in another folder"
+        reason = str(error) if isinstance(error, OverflowError) else f"{error.filename}: {error.strerror}"
+        text = f"{reason}; such files can't be kept read-only there, so no code is run: let it work in another folder"
         raise KernelStartError(text, folder=place.folder) from error
 
 

@@ -184,11 +184,11 @@ class LocalProcess(CommandProcess):
         self._lifeline = ours
         try:
             with launch.log.open("wb") as log:
-                words = [*launch.before, launch.python, "-c", boot_text(), str(launch.connection_file), str(theirs)]
-                words += [f"{number}:{descriptor}" for number, descriptor in launch.sockets.items()]
+                command = [*launch.before, launch.python, "-c", boot_text(), str(launch.connection_file), str(theirs)]
+                command += [f"{number}:{descriptor}" for number, descriptor in launch.sockets.items()]
                 if os.name == "posix":
                     process = subprocess.Popen(
-                        words,
+                        command,
                         cwd=launch.folder,
                         env=_watched(launch.environment),
                         stdin=subprocess.DEVNULL,
@@ -199,7 +199,7 @@ class LocalProcess(CommandProcess):
                     )
                 else:  # Windows: there it gives the kernel a handle of this process, and an event to interrupt it by
                     process = launcher.launch_kernel(
-                        words,
+                        command,
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=log,

@@ -91,9 +91,9 @@ class StartedKernel:
         assignment = assignment_of(place, settings)
         if self.level == SEATBELT:
             text = _profile(settings, self.connection, assignment)
-            said = _evaluated(self, call_expression("apply_seatbelt", text), settings.start_seconds)
-            if said != _ENCLOSED:
-                raise SandboxUnavailable(said)
+            reply = _evaluated(self, call_expression("apply_seatbelt", text), settings.start_seconds)
+            if reply != _ENCLOSED:
+                raise SandboxUnavailable(reply)
         self.place, self.assignment = place, assignment
         self.environment = environment_of(place, settings, self.level, self.connection.own)
 
@@ -282,11 +282,13 @@ def _started(
         try:
             process.await_assignment(settings.start_seconds)
         except BaseException as error:
-            said = connection.said()
+            output = connection.said()
             started.discard()
             if way == "cold" and isinstance(error, KernelError) and not isinstance(error, SandboxUnavailable):
-                said += f"\nTry: {settings.python} -m pip install ipykernel" if "ModuleNotFoundError" in said else ""
-                text = f"{error}{chr(10) if said else ''}{said}"
+                output += (
+                    f"\nTry: {settings.python} -m pip install ipykernel" if "ModuleNotFoundError" in output else ""
+                )
+                text = f"{error}{chr(10) if output else ''}{output}"
                 raise KernelStartError(text, folder=place.folder) from error
             raise
     return started
@@ -375,5 +377,5 @@ def _evaluated(kernel: StartedKernel, expression: str, seconds: float) -> str:
     reply = kernel.connection.await_reply(request, kernel.process.alive, seconds)
     if reply is None:
         raise KernelError("a kernel that was kept ready did not answer")
-    said = reply.get("user_expressions", {}).get("a", {})
-    return str(said.get("data", {}).get("text/plain") or said.get("evalue", "no answer"))
+    results = reply.get("user_expressions", {}).get("a", {})
+    return str(results.get("data", {}).get("text/plain") or results.get("evalue", "no answer"))

@@ -185,8 +185,8 @@ class LiveKernel(Closing):
                 try:
                     return live.codec.unpack(answer["ok"])
                 except Exception as error:  # code in the kernel may have written any of it
-                    said = f"the kernel's answer when asked for {name!r} can't be read: {error}"
-                    raise KernelError(said, folder=self.folder) from error
+                    problem = f"the kernel's answer when asked for {name!r} can't be read: {error}"
+                    raise KernelError(problem, folder=self.folder) from error
             if "error" not in answer:
                 raise KernelError(f"the kernel gave no answer when asked for {name!r}", folder=self.folder)
             if answer.get("type") == "KeyError":
@@ -234,8 +234,8 @@ class LiveKernel(Closing):
                     self._loss = ""
                 raise
         if not isinstance(answer.get("ok"), dict):
-            said = answer.get("error") or "the kernel gave no answer"
-            raise KernelError(f"files could not be described: {said}", folder=self.folder)
+            error = answer.get("error") or "the kernel gave no answer"
+            raise KernelError(f"files could not be described: {error}", folder=self.folder)
         return dict(answer["ok"])
 
     def variables(self) -> tuple[Variable, ...]:
@@ -353,17 +353,17 @@ class LiveKernel(Closing):
         if self._loss:
             return self._lost_state_execution()
         live = self._resumed(live)
-        said = self._recovery.take_said()
+        logs = self._recovery.take_said()
         try:
             untold, self._untold = self._untold, []
-            said += [*untold, *self._before_cell(live)]
+            logs += [*untold, *self._before_cell(live)]
         except KernelError:
             return self._lost_state_execution()
         self._wakeup.drain()
         if self._closed:
             raise KernelStartError("the kernel is closed", folder=self.folder)
         if cancelled is not None and cancelled.is_set():
-            return Execution(False, error=f"Stopped {ON_REQUEST}: this cell was not run.", logs=tuple(said))
+            return Execution(False, error=f"Stopped {ON_REQUEST}: this cell was not run.", logs=tuple(logs))
         if undo:
             live.request_rollback(code)
         running = live.start_cell(code, seconds=seconds, on_output=on_output)
@@ -386,11 +386,11 @@ class LiveKernel(Closing):
             self._look_after(live, outcome)
         self._roll_back(live, outcome, wanted=undo or self._settings.rollback_on_error)
         self._put_back(live, outcome)
-        said += self._taken_over(live, outcome)
+        logs += self._taken_over(live, outcome)
         if not undo:
             self._recovery.note_cell(live, code, outcome, [variable.name for variable in self._variables])
         return execution_of(
-            outcome, said, self._variables, self.folder, self._settings, lost=self._recovery.loss_message
+            outcome, logs, self._variables, self.folder, self._settings, lost=self._recovery.loss_message
         )
 
     def _ready(self, *, replay_failure: type[KernelError] | None = None) -> KernelClient:

@@ -147,14 +147,14 @@ class LocalKernel(LiveKernel):
         if self._on_refused is None or ran.ok:
             return ran
         lines = ran.error.split("\n")
-        line = next((one for one in lines if one.endswith(_REFUSED) and f"{_SETTING}['" in one), "")
+        line = next((line for line in lines if line.endswith(_REFUSED) and f"{_SETTING}['" in line), "")
         places = line.removesuffix(_REFUSED[0]).removesuffix(_REFUSED[1]).rpartition(_SETTING)[2]
         try:
             (place,) = ast.literal_eval(expression_of(places[:_MAX_PLACE_CHARS]))
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # none, or code wrote the line itself
             return ran
-        words = self._on_refused(str(place))
-        return replace(ran, error=ran.error.replace(line, words)) if words else ran
+        reason = self._on_refused(str(place))
+        return replace(ran, error=ran.error.replace(line, reason)) if reason else ran
 
     @property
     def granted(self) -> frozenset[str]:
@@ -179,11 +179,11 @@ class LocalKernel(LiveKernel):
         above = [parent for parent in path.parents if str(parent) != path.anchor]
         if closed_reason(path, self._settings):
             return False
-        granted = [Path(one).expanduser().resolve() for one in (*self._settings.read, *self._settings.write)]
-        inside = [one for one in granted if path.is_relative_to(one)]
+        granted = [Path(path).expanduser().resolve() for path in (*self._settings.read, *self._settings.write)]
+        inside = [folder for folder in granted if path.is_relative_to(folder)]
         if inside:
-            below = [one for one in above if one.is_relative_to(inside[0])]
-            return not any(closed_reason(one, self._settings, "x") for one in below)
+            below = [folder for folder in above if folder.is_relative_to(inside[0])]
+            return not any(closed_reason(folder, self._settings, "x") for folder in below)
         if str(path) in self._read:
             return True
         if self._live is not None and not self._fresh:
@@ -333,10 +333,10 @@ class LocalKernel(LiveKernel):
             or shut_off_reason(self.folder, beside, settings)
         )
         granted = () if alone else readable_pieces(str(beside), package=True, session=str(self.folder))
-        more = [one for one in (*granted, str(path)) if one not in self._read and str(beside) not in granted]
+        more = [path for path in (*granted, str(path)) if path not in self._read and str(beside) not in granted]
         more = [str(beside)] if str(beside) in granted and str(beside) not in self._read else more
-        self._pinned.add([one for one in more if one.removesuffix(LISTED) != str(beside)], optional=True)
-        more = [one for one in more if self._pinned.real((one,)) == (one,)]
+        self._pinned.add([path for path in more if path.removesuffix(LISTED) != str(beside)], optional=True)
+        more = [path for path in more if self._pinned.real((path,)) == (path,)]
         if more:
             self._read = (*self._read, *more)
             if self._live is not None and self._fresh:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tw_autogen.kernel.launcher.known_paths import is_below
-from tw_autogen.kernel.launcher.mounts import Mount, mounts
+from tw_autogen.kernel.launcher.mount_check import Mount, mounts
 
 _MOUNTS = "/proc/self/mountinfo"
 
@@ -22,17 +22,17 @@ def mounted_names(folder: str) -> list[str]:
         Absolute paths. None where the system doesn't tell (only Linux does), or for what a file server shows twice.
     """
     every = _mounts()
-    inside = [one for one in every if is_below(one.point, folder) and one.point != folder]
-    around = [one for one in every if is_below(folder, one.point)]
+    inside = [mount for mount in every if is_below(mount.point, folder) and mount.point != folder]
+    around = [mount for mount in every if is_below(folder, mount.point)]
     if not around:
         return []
-    last = max(reversed(around), key=lambda one: len(one.point))  # of two at one place the later one is seen
-    places = [(last.system, _joined(last.root, folder, last.point)), *((one.system, one.root) for one in inside)]
+    last = max(reversed(around), key=lambda mount: len(mount.point))  # of two at one place the later one is seen
+    places = [(last.system, _joined(last.root, folder, last.point)), *((mount.system, mount.root) for mount in inside)]
     by_system: dict[str, list[Mount]] = {}
     for one in every:
         by_system.setdefault(one.system, []).append(one)
     names = dict.fromkeys(name for system, place in places for name in _names(by_system[system], place))
-    return [one for one in names if not is_below(one, folder)]
+    return [name for name in names if not is_below(name, folder)]
 
 
 def all_names(folders: Iterable[Path]) -> tuple[Path, ...]:
@@ -53,7 +53,7 @@ def mounts_in(folders: Collection[str]) -> dict[tuple[str, str], str]:
     inside = (
         mount for mount in _mounts() if any(is_below(mount.point, each) and mount.point != each for each in folders)
     )
-    return {(one.system, one.root): one.point for one in inside}
+    return {(mount.system, mount.root): mount.point for mount in inside}
 
 
 def _mounts() -> tuple[Mount, ...]:
@@ -65,11 +65,11 @@ def _mounts() -> tuple[Mount, ...]:
 
 def _names(mounted: Sequence[Mount], place: str) -> Iterator[str]:
     """Yield where a place of a file system, or something in it, is mounted, of the mounts of that file system."""
-    for one in mounted:
-        if is_below(place, one.root):
-            yield _joined(one.point, place, one.root)
-        elif is_below(one.root, place):
-            yield one.point
+    for mount in mounted:
+        if is_below(place, mount.root):
+            yield _joined(mount.point, place, mount.root)
+        elif is_below(mount.root, place):
+            yield mount.point
 
 
 def _joined(above: str, path: str, folder: str) -> str:

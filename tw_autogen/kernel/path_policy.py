@@ -81,7 +81,7 @@ def _reason_of_name(asked: str) -> str:
             return "where programs keep keys and settings of yours"
     if os.path.dirname(asked) in ("/home", "/Users"):
         return "another user's home folder"
-    system = asked in _SYSTEM or any(is_below(asked, one) for one in _CLOSED_BELOW)
+    system = asked in _SYSTEM or any(is_below(asked, folder) for folder in _CLOSED_BELOW)
     if system:
         return "one of the system's folders"
     if is_below(temporary := os.path.realpath(tempfile.gettempdir()), asked):
@@ -96,7 +96,7 @@ def _reason_of_name(asked: str) -> str:
 def _own_places() -> list[str]:
     """Return where this program keeps the user's settings, and which folders the user trusts; links resolved."""
     config = config_folder()
-    folders = [os.path.realpath(one) for one in (config, state_folder()) if one is not None]
+    folders = [os.path.realpath(path) for path in (config, state_folder()) if path is not None]
     linked = [entry.path for entry in _entries(config) if entry.is_symlink()]  # as tools for dotfiles make it
     return [*folders, *map(os.path.realpath, linked)]
 
@@ -149,8 +149,8 @@ def _used_reason(folder: Path, names: Sequence[str]) -> str:
 
 
 def _holds_temporary_files(folder: Path, names: Sequence[str]) -> bool:
-    temporary = [os.path.realpath(one) for one in (tempfile.gettempdir(), "/tmp", "/var/tmp")]
-    return any(is_below(one, name) for one in temporary for name in (str(folder), *names))
+    temporary = [os.path.realpath(path) for path in (tempfile.gettempdir(), "/tmp", "/var/tmp")]
+    return any(is_below(place, name) for place in temporary for name in (str(folder), *names))
 
 
 def checked_kernel_folder(folder: Path, settings: KernelSettings) -> Path:
@@ -200,15 +200,15 @@ def closed_reason(path: Path, settings: KernelSettings, wanted: str = "rx") -> s
     if settings.sandbox == OFF or not sys.platform.startswith("linux") or os.geteuid() != 0:
         return ""
     try:
-        found = os.stat(path)
+        info = os.stat(path)
         listed = "system.posix_acl_access" in os.listxattr(path)  # who may read stands in a list of its own
     except OSError:
         return ""
-    word = wanted if stat.S_ISDIR(found.st_mode) else wanted.replace("x", "")
+    word = wanted if stat.S_ISDIR(info.st_mode) else wanted.replace("x", "")
     needed = sum({"r": stat.S_IROTH, "w": stat.S_IWOTH, "x": stat.S_IXOTH}[char] for char in word)
-    if listed or found.st_mode & needed == needed or available_level(settings) == LANDLOCK:
+    if listed or info.st_mode & needed == needed or available_level(settings) == LANDLOCK:
         return ""
-    mode = f"{stat.S_IMODE(found.st_mode):04o}"
+    mode = f"{stat.S_IMODE(info.st_mode):04o}"
     return f"closed to others (mode {mode}), and root's code runs as another user: chmod o+{word} {path}"
 
 
@@ -227,7 +227,7 @@ def shut_off_reason(folder: Path, granted: Path, settings: KernelSettings) -> st
     """
     folder, granted = folder.resolve(), granted.resolve()
     between = [parent for parent in folder.parents if parent.is_relative_to(granted)]
-    return next((f"{one} is {why}" for one in reversed(between) if (why := closed_reason(one, settings, "x"))), "")
+    return next((f"{path} is {why}" for path in reversed(between) if (why := closed_reason(path, settings, "x"))), "")
 
 
 def readable_by_all_reason(folder: Path, settings: KernelSettings, more: Mapping[str, str]) -> str:
@@ -243,14 +243,14 @@ def readable_by_all_reason(folder: Path, settings: KernelSettings, more: Mapping
     names = [str(folder), *mounted_names(str(folder))]
     around = dict.fromkeys(str(parent) for name in names for parent in (Path(name), *Path(name).parents))
     found = [
-        *(("a Python environment", one) for one in around if _is_environment(one)),
+        *(("a Python environment", path) for path in around if _is_environment(path)),
         *(("the system", path) for path in system_paths(settings)),
-        *(("a Python environment", one) for one in _interpreter_folders(settings.python)),
+        *(("a Python environment", path) for path in _interpreter_folders(settings.python)),
         *(item for item in more.items() if item[1]),
-        *(("kernel.read", one) for one in settings.read),
-        *(("kernel.write", one) for one in settings.write),
+        *(("kernel.read", path) for path in settings.read),
+        *(("kernel.write", path) for path in settings.write),
     ]
-    holds = (f"{what} ({one})" for what, one in found if os.path.realpath(os.path.expanduser(one)) in around)
+    holds = (f"{what} ({path})" for what, path in found if os.path.realpath(os.path.expanduser(path)) in around)
     return next(holds, "")
 
 
@@ -262,10 +262,10 @@ def _is_environment(folder: str) -> bool:
 def _interpreter_folders(python: str) -> list[str]:
     """Return the folders of an interpreter, and of the one that runs this process; none that holds a home folder."""
     program = os.path.abspath(shutil.which(python) or python)
-    own = [os.path.dirname(os.path.dirname(one)) for one in (program, os.path.realpath(program))]
-    found = [*(one for one in own if any(Path(one).glob("lib*/python3*"))), sys.prefix, sys.base_prefix]
+    own = [os.path.dirname(os.path.dirname(path)) for path in (program, os.path.realpath(program))]
+    found = [*(path for path in own if any(Path(path).glob("lib*/python3*"))), sys.prefix, sys.base_prefix]
     homes = [str(folder) for folder in _home_folders()]
-    return [one for one in map(os.path.realpath, found) if not any(is_below(home, one) for home in homes)]
+    return [path for path in map(os.path.realpath, found) if not any(is_below(home, path) for home in homes)]
 
 
 def exposed_reason(folder: Path, granted: Path, settings: KernelSettings) -> str:
@@ -289,7 +289,7 @@ def exposed_reason(folder: Path, granted: Path, settings: KernelSettings) -> str
     home = os.path.expanduser("~")
     of_python = (sys.prefix, sys.base_prefix, *sys.path, os.path.realpath(settings.python), *font_folders(home))
     reached = (str(granted), str(folder), tempfile.gettempdir(), *settings.read, *settings.write, *of_python)
-    return exposed_sessions_reason(str(granted), str(folder), [os.path.abspath(one) for one in reached])
+    return exposed_sessions_reason(str(granted), str(folder), [os.path.abspath(path) for path in reached])
 
 
 def check_granted(
@@ -367,7 +367,7 @@ def _protected(
         return f"{error}, too many to keep settings files and hooks read-only there; grant a smaller folder", {}
     except PermissionError as error:
         return f"{error.filename}: {error.strerror}", {}
-    shut = next((one for one in closed or () if own is None or not Path(one).is_relative_to(own)), "")
+    shut = next((path for path in closed or () if own is None or not Path(path).is_relative_to(own)), "")
     if shut:
         return (
             f"{shut} is closed to others, and code, which root runs as another user, could rename it to what root's "
@@ -375,7 +375,7 @@ def _protected(
         ), {}
     if str(real / "HEAD") in found:
         return "it is a git repository, whose settings and hooks stay read-only", {}
-    linked = next((one for one in found if os.path.islink(one)), "")
+    linked = next((path for path in found if os.path.islink(path)), "")
     if linked:
         return f"{linked} is a link, which can't be kept read-only; grant a folder without it", {}
     if found and available_level(settings) == LANDLOCK:

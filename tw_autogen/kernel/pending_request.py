@@ -327,9 +327,9 @@ class PendingRequest:
     def _read_crash_output(self) -> None:
         """Take what was flushed and did not come, where all that came is the beginning of it."""
         for stream, kept in (("stdout", self.outcome.stdout), ("stderr", self.outcome.stderr)):
-            said, came = self._crash_output(stream, self._request), kept.text()
-            if said.startswith(came) and len(said) > len(came):
-                self._take_output(stream, said[len(came) :])
+            output, came = self._crash_output(stream, self._request), kept.text()
+            if output.startswith(came) and len(output) > len(came):
+                self._take_output(stream, output[len(came) :])
 
     def _read_reply(self) -> None:
         for message in self._messages("shell"):
@@ -362,8 +362,8 @@ class PendingRequest:
 
 def expression_results(reply: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what a reply says of the expressions that went with its request; code may have written any of it."""
-    said = reply.get("user_expressions")
-    return [one for one in said.values() if isinstance(one, dict)] if isinstance(said, dict) else []
+    results = reply.get("user_expressions")
+    return [one for one in results.values() if isinstance(one, dict)] if isinstance(results, dict) else []
 
 
 def _report(reply: dict[str, Any]) -> dict[str, Any]:

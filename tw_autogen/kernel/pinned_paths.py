@@ -72,14 +72,14 @@ class PinnedPaths:
                         "not granted it; look at who writes there, and start again"
                     )
                 try:
-                    found = _identity(path)
+                    identity = _identity(path)
                 except OSError as error:
                     raise ConfigError(f"{given}: {error.strerror or error}") from error
-                if found is not None:
+                if identity is not None:
                     self._real[given] = f"{path}{LISTED}" if given.endswith(LISTED) else path
                     if optional and path not in self._known:
                         self._optional.add(path)
-                    self._known.setdefault(path, found)
+                    self._known.setdefault(path, identity)
 
     def _walked(self, given: str) -> str:
         """Return where a path leads, each link read once; note why it can't be granted."""
@@ -143,9 +143,9 @@ class PinnedPaths:
         self._left_out.clear()
         for path, known in self._known.items():
             try:
-                found = _identity(path)
-                same = found in (known, None)
-                if path in self._optional and _FILE not in (known, found) and found != known:
+                identity = _identity(path)
+                same = identity in (known, None)
+                if path in self._optional and _FILE not in (known, identity) and identity != known:
                     self._left_out.add(path)
                     continue
             except OSError:
@@ -178,9 +178,9 @@ class PinnedPaths:
         self.check()
         path = str(self.folder)
         if _make_missing(path):
-            found = _identity(path)
-            if found is not None:
-                self._known[path] = found
+            identity = _identity(path)
+            if identity is not None:
+                self._known[path] = identity
         self._keep()
 
     def _keep(self) -> None:
@@ -254,10 +254,10 @@ def _identity(path: str) -> tuple[int, int] | None:
         OSError: a link is in the way, or the system refuses.
     """
     try:
-        found = _info(path)
+        info = _info(path)
     except FileNotFoundError:
         return None
-    return _numbers(found) if stat.S_ISDIR(found.st_mode) else _FILE
+    return _numbers(info) if stat.S_ISDIR(info.st_mode) else _FILE
 
 
 def _info(path: str) -> os.stat_result:
@@ -268,18 +268,18 @@ def _info(path: str) -> os.stat_result:
     """
     try:
         with SafeFolder(_anchor(path)) as root:
-            found = root.info(_name(path))
+            info = root.info(_name(path))
     except PermissionError:  # without O_PATH, a folder that may be passed and not listed can't be opened
         if os.path.realpath(path) != path:
             raise
-        found = os.lstat(path)
-    if stat.S_ISLNK(found.st_mode):
+        info = os.lstat(path)
+    if stat.S_ISLNK(info.st_mode):
         raise PermissionError(f"{path}: a link")
-    return found
+    return info
 
 
-def _numbers(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+def _numbers(info: os.stat_result) -> tuple[int, int]:
+    return info.st_dev, info.st_ino
 
 
 def _name(path: str) -> str:

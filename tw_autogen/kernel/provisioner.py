@@ -176,7 +176,7 @@ def _settings(given: dict[str, Any]) -> KernelSettings:
 
 def _exit_code(how: str) -> int:
     """Return an exit code for `exit code 3`, `killed by SIGSEGV`, as subprocess does."""
-    if found := re.match(r"exit code (\d+)", how):
-        return int(found[1])
-    found = re.match(r"killed by (SIG\w+)", how)
-    return -int(getattr(signal, found[1], signal.SIGKILL)) if found else -int(signal.SIGKILL)
+    if match := re.match(r"exit code (\d+)", how):
+        return int(match[1])
+    match = re.match(r"killed by (SIG\w+)", how)
+    return -int(getattr(signal, match[1], signal.SIGKILL)) if match else -int(signal.SIGKILL)

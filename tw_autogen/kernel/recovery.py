@@ -20,6 +20,7 @@ from tw_autogen.kernel.guest.codec import TAG as MARK
 from tw_autogen.kernel.guest.output_capture import clip
 from tw_autogen.kernel.kernel import Log
 from tw_autogen.kernel.pending_request import ON_REQUEST, RawResult
+from tw_autogen.plural import pluralize
 
 TAG = "resume"
 _MIN_SECONDS = 10.0
@@ -69,7 +70,7 @@ def resume(
     Raises:
         KernelError: the kernel ended over it.
     """
-    said: list[Log] = []
+    logs: list[Log] = []
     header = live.ask("checkpointed").get("ok")
     start, left = 0, []
     if isinstance(header, dict) and not (rerun is True and _quicker(entries, header)):
@@ -78,12 +79,12 @@ def resume(
             found = answer["ok"] if isinstance(answer["ok"], dict) else {}
             start = _position(found, entries)
             left = list(_pairs(found.get("left")))
-            said += [_warning(f"{name} is not in the checkpoint: {why}") for name, why in left]
+            logs += [_warning(f"{name} is not in the checkpoint: {why}") for name, why in left]
         else:
-            said.append(_warning(f"the checkpoint could not be read: {answer.get('error')}"))
+            logs.append(_warning(f"the checkpoint could not be read: {answer.get('error')}"))
     outdated = _outdated(entries, start, {name for name, _ in left})
-    later = [one for number, one in enumerate(entries[start:], start + 1) if number not in outdated]
-    codes = [str(one["code"]) for one in later if "code" in one and not one.get("called")]
+    later = [entry for number, entry in enumerate(entries[start:], start + 1) if number not in outdated]
+    codes = [str(entry["code"]) for entry in later if "code" in entry and not entry.get("called")]
     if callable(rerun):
         rerun = not codes or rerun(codes)
     count = 0
@@ -101,18 +102,18 @@ def resume(
             until = 0.0
         count += "code" in entry and not problem
         if problem:
-            said.append(_warning(f"line {number} of the journal: {problem}"))
+            logs.append(_warning(f"line {number} of the journal: {problem}"))
     there = [name for name, _, _ in rows(live.ask("hello"), "variables", 3)]
     known = set(there)
-    said += [_warning(f"{name} did not come back") for name in _last_names(entries) if name not in known]
+    logs += [_warning(f"{name} did not come back") for name in _last_names(entries) if name not in known]
     if state := _state_set_by(entries[:start]):
-        said.append(_warning(f"what cells set by {', '.join(state)} did not come back: it is no variable"))
+        logs.append(_warning(f"what cells set by {', '.join(state)} did not come back: it is no variable"))
     source = f"a checkpoint (cells 1 to {_cells(entries[:start])})" if start else ""
-    ways = [one for one in (source, f"{count} cells that were run again" if count else "") if one]
+    ways = [way for way in (source, f"{pluralize(count, 'cell')} run again" if count else "") if way]
     if there and ways:
-        said.insert(0, Log("info", TAG, f"variables came back from {' and '.join(ways)}: {', '.join(there)}"))
-    more = [_warning(f"{len(said) - _MAX_LINES} more lines are left out")] if len(said) > _MAX_LINES else []
-    return [*(replace(one, message=clip(one.message, _LINE_CHARS)) for one in said[:_MAX_LINES]), *more]
+        logs.insert(0, Log("info", TAG, f"variables came back from {' and '.join(ways)}: {', '.join(there)}"))
+    more = [_warning(f"{len(logs) - _MAX_LINES} more lines are left out")] if len(logs) > _MAX_LINES else []
+    return [*(replace(log, message=clip(log.message, _LINE_CHARS)) for log in logs[:_MAX_LINES]), *more]
 
 
 def _state_set_by(entries: Sequence[Entry]) -> list[str]:
@@ -129,16 +130,18 @@ def _outdated(entries: Sequence[Entry], start: int, left: Set[str]) -> set[int]:
         start: How many lines the checkpoint covers.
         left: Names that are not in it.
     """
-    last = {str(one["put"]): number for number, one in enumerate(entries) if "put" in one and "value" not in one}
+    last = {
+        str(entry["put"]): number for number, entry in enumerate(entries) if "put" in entry and "value" not in entry
+    }
     other = {name for name in left if last.get(name, -1) >= start}
-    found = set()
+    outdated = set()
     for number, entry in enumerate(entries[start:], start):
         if "code" in entry and other:
-            found.add(number + 1)
+            outdated.add(number + 1)
         elif "put" in entry:
             name = str(entry["put"])
             (other.add if number < last.get(name, -1) else other.discard)(name)
-    return found
+    return outdated
 
 
 def _put_again(live: KernelClient, entry: Entry, values: Mapping[str, Any]) -> str:
@@ -184,18 +187,18 @@ def _again(live: KernelClient, entry: Entry, left: float) -> str:
 def _quicker(entries: Sequence[Entry], header: Entry) -> bool:
     """Return whether running the cells that a checkpoint covers is safe, and quicker than reading it."""
     covered = entries[: _position(header, entries)]
-    safe = bool(covered) and all(("code" in one and not one.get("called")) or "value" in one for one in covered)
+    safe = bool(covered) and all(("code" in entry and not entry.get("called")) or "value" in entry for entry in covered)
     return safe and sum(map(_seconds, covered)) < _seconds(header)
 
 
 def _position(header: Entry, entries: Sequence[Entry]) -> int:
-    found = header.get("position")
-    return min(max(found, 0), len(entries)) if isinstance(found, int) else 0
+    position = header.get("position")
+    return min(max(position, 0), len(entries)) if isinstance(position, int) else 0
 
 
 def _seconds(entry: Entry) -> float:
-    found = entry.get("seconds")
-    return min(float(found), _MAX_SECONDS) if isinstance(found, (int, float)) and abs(found) < 1e300 else 0.0
+    seconds = entry.get("seconds")
+    return min(float(seconds), _MAX_SECONDS) if isinstance(seconds, (int, float)) and abs(seconds) < 1e300 else 0.0
 
 
 def _cells(entries: Sequence[Entry]) -> int:
@@ -210,9 +213,9 @@ def _last_names(entries: Sequence[Entry]) -> list[str]:
 
 
 def _pairs(found: Any) -> Iterator[tuple[str, str]]:
-    for one in found if isinstance(found, list) else []:
-        if isinstance(one, list) and len(one) == 2:
-            yield str(one[0]), str(one[1])
+    for pair in found if isinstance(found, list) else []:
+        if isinstance(pair, list) and len(pair) == 2:
+            yield str(pair[0]), str(pair[1])
 
 
 def _warning(text: str) -> Log:
@@ -290,8 +293,8 @@ class Recovery:
 
     def take_said(self) -> list[Log]:
         """Return, once, what there is to say about what came back."""
-        said, self._said = self._said, []
-        return said
+        logs, self._said = self._said, []
+        return logs
 
     def restore_variables(
         self,

@@ -144,12 +144,12 @@ class _FrameReader:
         return None
 
     def _take_head(self) -> bool:
-        data, at = self.data, self._at
-        size = 9 if at < len(data) and data[at] & _LONG else 2
-        if len(data) - at < size:
+        data, offset = self.data, self._at
+        size = 9 if offset < len(data) and data[offset] & _LONG else 2
+        if len(data) - offset < size:
             return False
-        self._flags = data[at]
-        self._left = data[at + 1] if size == 2 else int.from_bytes(data[at + 1 : at + 9], "big")
+        self._flags = data[offset]
+        self._left = data[offset + 1] if size == 2 else int.from_bytes(data[offset + 1 : offset + 9], "big")
         self._at += size
         return True
 
@@ -216,7 +216,7 @@ class _ZmtpConnection:
         self.connected = sock.family not in (socket.AF_INET, socket.AF_INET6)
         self.peer_reads = True
         self._errors: list[int] = []
-        self._handshake = [_SendBuffer(one) for one in handshake]
+        self._handshake = [_SendBuffer(frame) for frame in handshake]
         self._reader = _FrameReader(largest_part)
 
     @property
@@ -227,7 +227,7 @@ class _ZmtpConnection:
     @property
     def has_unsent_handshake(self) -> bool:
         """Return whether something of the handshake is to be sent."""
-        return not all(one.done for one in self._handshake[: self._reader.phase + 1])
+        return not all(buffer.done for buffer in self._handshake[: self._reader.phase + 1])
 
     def is_connected(self) -> bool:
         """Return whether the connection is made by now.
@@ -251,8 +251,8 @@ class _ZmtpConnection:
 
     def send_handshake(self) -> None:
         """Send what is to be sent of the handshake."""
-        for one in self._handshake[: self._reader.phase + 1]:
-            one.send(self.socket)
+        for buffer in self._handshake[: self._reader.phase + 1]:
+            buffer.send(self.socket)
 
     def check_peer(self) -> None:
         """Look whether the other end has gone away: of TCP, what is sent after that is lost without a word.
@@ -358,8 +358,8 @@ class ZmtpSocket:
         if self._closed:
             return
         last = len(parts) - 1
-        pieces = ((_frame_head(len(part), _MORE if at < last else 0), part) for at, part in enumerate(parts))
-        self._unsent.append(_SendBuffer(b"".join(one for pair in pieces for one in pair)))
+        pieces = ((_frame_head(len(part), _MORE if index < last else 0), part) for index, part in enumerate(parts))
+        self._unsent.append(_SendBuffer(b"".join(piece for pair in pieces for piece in pair)))
         self._unsent_cost = self._unsent[-1].cost + (self._unsent_cost if len(self._unsent) > 1 else 0)
         self.advance(reads=False)
         if self._unsent_cost > 4 * self._largest_part and len(self._unsent) > 1:
@@ -484,8 +484,8 @@ class ZmtpSocket:
                     made.setsockopt(socket.SOL_SOCKET, _SO_NOSIGPIPE, 1)
             error = made.connect_ex(self._address)
             if not error or (error in _UNDER_WAY and not unix):  # to a Unix socket it means that too many wait there
-                for one in self._unsent:
-                    one.begin_again()
+                for buffer in self._unsent:
+                    buffer.begin_again()
                 self._connection = _ZmtpConnection(made, self._handshake, self._largest_part)
                 held.pop_all()
 
@@ -540,19 +540,19 @@ def wait_for_messages(
         descriptors: What else is to become readable.
     """
     until = time.monotonic() + seconds
-    cuts = [one.cut for one in sockets]
+    cuts = [sock.cut for sock in sockets]
     due: Collection[ZmtpSocket | int] = sockets
     while True:
-        for one in sockets:
-            if one in due or one.retry_seconds == 0.0:
-                one.read(time.monotonic() + _SLICE_SECONDS)
-        for one in sending:
-            one.advance(reads=False)
-        ready: set[ZmtpSocket | int] = {one for one in sockets if one.has_message}
-        over = bool(ready) or cuts != [one.cut for one in sockets]
+        for waiting_sock in sockets:
+            if waiting_sock in due or waiting_sock.retry_seconds == 0.0:
+                waiting_sock.read(time.monotonic() + _SLICE_SECONDS)
+        for waiting_sock in sending:
+            waiting_sock.advance(reads=False)
+        ready: set[ZmtpSocket | int] = {sock for sock in sockets if sock.has_message}
+        over = bool(ready) or cuts != [sock.cut for sock in sockets]
         left = 0.0 if over else max(0.0, until - time.monotonic())
         due = _select(sockets, sending, descriptors, left)
-        ready.update(one for one in due if isinstance(one, int))
+        ready.update(descriptor for descriptor in due if isinstance(descriptor, int))
         if ready or not left:
             return ready
 
@@ -561,12 +561,12 @@ def _select(
     sockets: Collection[ZmtpSocket], sending: Collection[ZmtpSocket], descriptors: Collection[int], seconds: float
 ) -> set[ZmtpSocket | int]:
     """Wait until anything can be done; return the lines and descriptors where it can."""
-    lines = [*((one, True) for one in sockets), *((one, False) for one in sending)]
+    lines = [*((waiting, True) for waiting in sockets), *((sender, False) for sender in sending)]
     with _Selector() as selector:
-        for one, reads in lines:
-            seconds = min(seconds, one.retry_seconds)
-            if events := one.events(reads=reads):
-                selector.register(one.fileno(), events, one)
+        for sock, reads in lines:
+            seconds = min(seconds, sock.retry_seconds)
+            if events := sock.events(reads=reads):
+                selector.register(sock.fileno(), events, sock)
         taken = set(descriptors) & set(selector.get_map())  # closed by another thread, and given to a line since
         for descriptor in set(descriptors) - taken:
             selector.register(descriptor, selectors.EVENT_READ, descriptor)

@@ -16,7 +16,7 @@ OnText = Callable[[str], None]
 Work = Callable[[OnText, threading.Event], Completion]
 """Asks the model; takes a function for new text, and an event that is set once the call is abandoned."""
 
-_GLANCE_SECONDS = 0.05  # a queue can't wait for an event as well, so the event is looked at this often
+_POLL_SECONDS = 0.05  # a queue can't wait for an event as well, so the event is looked at this often
 
 
 def run_abandonable(
@@ -52,7 +52,7 @@ def run_abandonable(
         while True:
             left = deadline - time.monotonic()
             try:
-                piece = news.get(timeout=max(0.0, min(_GLANCE_SECONDS, left)))
+                piece = news.get(timeout=max(0.0, min(_POLL_SECONDS, left)))
             except queue.Empty:
                 _stop_if(cancelled, where)
                 if left <= 0:

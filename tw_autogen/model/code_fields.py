@@ -63,82 +63,82 @@ def mend_code_field(text: str, begin: int) -> str:
     found = _FIELD.match(text, begin + len(head)) or found
     if _PLAIN.match(text, found.end()):
         return f"{text[: found.end()]}{_without_triple_quotes(text[found.end() :])}"
-    at, mark = found.start("mark"), found["mark"].strip()
+    position, mark = found.start("mark"), found["mark"].strip()
     if not mark:  # a list or an object of lines, or code without any mark
-        return _with_lines(text, at)
+        return _with_lines(text, position)
     ends = [] if len(text) - begin > _LONGEST_CHARS else list(_ends(text, begin, found))
     python = {code: end for end, code in reversed(ends) if is_python(code)}
-    if not python and mark in ('"', "'") and (string_end := _string_end(text, at, mark)):
-        code = _unescaped(text[at + 1 : string_end - 1])
+    if not python and mark in ('"', "'") and (string_end := _string_end(text, position, mark)):
+        code = _unescaped(text[position + 1 : string_end - 1])
         if is_python(code) or any(end == string_end for end, _ in ends):  # a mistake in the code is for its worker
             python = {code: string_end}
     if len(python) != 1:
         raise Unreadable(_UNSURE)
     code, end = python.popitem()
-    return f"{text[:at]}{json.dumps(code, ensure_ascii=False)}{_without_triple_quotes(text[end:])}"
+    return f"{text[:position]}{json.dumps(code, ensure_ascii=False)}{_without_triple_quotes(text[end:])}"
 
 
 def _without_triple_quotes(text: str) -> str:
     """Return a part of an object with JSON strings in place of values in triple quotes, as Python has them."""
-    parts, at, quoted, copied = list[str](), 0, False, 0
-    while found := _TRIPLE_OR_QUOTE.search(text, at):
-        mark = found["triple"]
+    parts, position, quoted, copied = list[str](), 0, False, 0
+    while match := _TRIPLE_OR_QUOTE.search(text, position):
+        mark = match["triple"]
         if not mark:
-            quoted ^= found[0] == '"'
-            at = found.end()
+            quoted ^= match[0] == '"'
+            position = match.end()
         elif quoted:
-            at = found.start("triple")
-        elif (end := next(_closing_marks(text, mark, found.end()), -1)) < 0:
+            position = match.start("triple")
+        elif (end := next(_closing_marks(text, mark, match.end()), -1)) < 0:
             break
         else:
-            value = json.dumps(_unescaped(text[found.end() : end]), ensure_ascii=False)
-            parts.append(f"{text[copied : found.start('triple')]}{value}")
-            at = copied = end + len(mark)
+            value = json.dumps(_unescaped(text[match.end() : end]), ensure_ascii=False)
+            parts.append(f"{text[copied : match.start('triple')]}{value}")
+            position = copied = end + len(mark)
     return "".join([*parts, text[copied:]])
 
 
-def _is_key(text: str, at: int) -> bool:
+def _is_key(text: str, position: int) -> bool:
     """Return whether a name stands where an object has one, and not in its words: `"message": "Set "code": to 5"`."""
-    return text[max(0, at - _MAX_BLANKS) : at].rstrip()[-1:] in ("{", ",")
+    return text[max(0, position - _MAX_BLANKS) : position].rstrip()[-1:] in ("{", ",")
 
 
-def _with_lines(text: str, at: int) -> str:
+def _with_lines(text: str, position: int) -> str:
     try:
-        _DECODER.raw_decode(text, at)
+        _DECODER.raw_decode(text, position)
     except (ValueError, RecursionError):
         raise Unreadable(_UNSURE) from None
     return text
 
 
-def _ends(text: str, begin: int, found: re.Match[str]) -> Iterator[tuple[int, str]]:
+def _ends(text: str, begin: int, match: re.Match[str]) -> Iterator[tuple[int, str]]:
     """Yield where the code may end, behind its closing mark, and the code up to there."""
-    mark = found["mark"].strip()
+    mark = match["mark"].strip()
     mark = "```" if mark.startswith("```") else mark
-    head = f'{text[begin : found.start("mark")]}""'
-    for last in islice(_closing_marks(text, mark, found.end()), _MAX_ENDS):
+    head = f'{text[begin : match.start("mark")]}""'
+    for last in islice(_closing_marks(text, mark, match.end()), _MAX_ENDS):
         end = last + len(mark)
         if _is_object(f"{head}{_without_triple_quotes(text[end:])}"):
-            code = text[found.end() : last].rstrip()
+            code = text[match.end() : last].rstrip()
             yield end, _decoded(code, verbatim=len(mark) > 1 or mark == "`" or "\n" in code)
 
 
-def _closing_marks(text: str, mark: str, at: int) -> Iterator[int]:
+def _closing_marks(text: str, mark: str, position: int) -> Iterator[int]:
     """Yield where a mark stands from some place on, behind which the field may end."""
-    while (at := text.find(mark, at)) >= 0:
-        if _FOLLOWS.match(text, at + len(mark)):
-            yield at
-        at += 1
+    while (position := text.find(mark, position)) >= 0:
+        if _FOLLOWS.match(text, position + len(mark)):
+            yield position
+        position += 1
 
 
 def _string_end(text: str, begin: int, mark: str) -> int:
     """Return where a string ends whose quotes are escaped; 0: it doesn't, or the field doesn't end there."""
-    at = begin
-    while (at := text.find(mark, at + 1)) >= 0:
-        first = at
+    position = begin
+    while (position := text.find(mark, position + 1)) >= 0:
+        first = position
         while text[first - 1] == "\\":
             first -= 1
-        if (at - first) % 2 == 0:
-            return at + 1 if _FOLLOWS.match(text, at + 1) else 0
+        if (position - first) % 2 == 0:
+            return position + 1 if _FOLLOWS.match(text, position + 1) else 0
     return 0
 
 
@@ -158,7 +158,7 @@ def _decoded(code: str, *, verbatim: bool) -> str:
 
 
 def _unescaped(code: str) -> str:
-    def one(found: re.Match[str]) -> str:
-        return chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2])
+    def one(match: re.Match[str]) -> str:
+        return chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2], match[2])
 
     return _ESCAPE.sub(one, code)

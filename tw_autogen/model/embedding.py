@@ -94,7 +94,9 @@ class EmbeddingRanker:
         matrix = self._matrix(tuple(texts))
         wanted = self._queries.get(query)
         if wanted is None:
-            wanted = _unit(self._embedder.embed(replace_half_pairs([query]), query=True), self._embedder.name)
+            wanted = _normalized_rows(
+                self._embedder.embed(replace_half_pairs([query]), query=True), self._embedder.name
+            )
             _keep(self._queries, query, wanted)
         if wanted.shape[1] != matrix.shape[1] and self._cache:  # the model was exchanged under the same name
             matrix = self._matrix(tuple(texts), anew=True)
@@ -120,7 +122,7 @@ class EmbeddingRanker:
         found = self._cache.get(model, texts) if self._cache and not anew else {}
         missing = [text for text in dict.fromkeys(texts) if text not in found]
         if missing:
-            made = _unit(self._embedder.embed(replace_half_pairs([text or " " for text in missing])), model)
+            made = _normalized_rows(self._embedder.embed(replace_half_pairs([text or " " for text in missing])), model)
             fresh = {text: row.tobytes() for text, row in zip(missing, made, strict=True)}
             if self._cache:
                 self._cache.put(model, fresh, anew=anew)
@@ -132,7 +134,7 @@ class EmbeddingRanker:
         return matrix
 
 
-def _unit(vectors: Sequence[Sequence[float]], model: str) -> Matrix:
+def _normalized_rows(vectors: Sequence[Sequence[float]], model: str) -> Matrix:
     """Return the vectors as float32 rows of length 1, shape (texts, dimensions); a vector of zeros stays as it is."""
     try:
         rows = np.asarray(vectors, dtype="<f4")
@@ -180,8 +182,8 @@ class OpenAIEmbedder:
             ModelError: naming the server, what was wrong, and what to do.
         """
         found: list[Sequence[float]] = []
-        for at in range(0, len(texts), _AT_ONCE):
-            found += self._model.vectors(texts[at : at + _AT_ONCE])
+        for index in range(0, len(texts), _AT_ONCE):
+            found += self._model.vectors(texts[index : index + _AT_ONCE])
         return found
 
 

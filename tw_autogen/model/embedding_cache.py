@@ -156,10 +156,10 @@ def _read(folder: SafeFolder, name: str, size: int, wanted: Container[bytes] | N
             if magic != _MAGIC or not whole or not length or length % 4 or count > _MAX_VECTORS:
                 raise ValueError("not a whole file of vectors")
             keys = file.read(count * _KEY_BYTES)
-            for at in range(count):
-                key = keys[at * _KEY_BYTES : (at + 1) * _KEY_BYTES]
+            for index in range(count):
+                key = keys[index * _KEY_BYTES : (index + 1) * _KEY_BYTES]
                 if wanted is None or key in wanted:
-                    file.seek(start + at * length)
+                    file.seek(start + index * length)
                     found[key] = file.read(length)
     except (ValueError, struct.error):
         with suppress(OSError):

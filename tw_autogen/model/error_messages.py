@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tw_autogen.errors import REFUSED, ModelError, PromptTooLong, nearest
-from tw_autogen.escaped_text import shortened
-from tw_autogen.model.http_client import LONGEST_WAIT_SECONDS, ServerRefusal, is_out_of_quota, is_too_large
+from tw_autogen.model.http_client import LONGEST_WAIT_SECONDS, ServerRefusal, is_out_of_quota, is_request_too_large
 from tw_autogen.model.openai_response import AnswerError
 from tw_autogen.secret_masking import MIN_CHARS
+from tw_autogen.text_truncation import shortened
 
 EMBEDDING = "embedding"
 """The section of settings of models for embeddings."""
@@ -52,10 +52,10 @@ def server_words(error: Any, key: str) -> str:
     """
     body = getattr(error, "body", None)
     if isinstance(body, dict):
-        words = body.get("message") or json.dumps(body, ensure_ascii=False)
+        message = body.get("message") or json.dumps(body, ensure_ascii=False)
     else:
-        words = body or str(error)
-    line = " ".join(str(words).split())
+        message = body or str(error)
+    line = " ".join(str(message).split())
     line = (line.replace(key, "***") if len(key) >= MIN_CHARS else line).rstrip(".")
     return shortened(line, _LIMIT_CHARS)
 
@@ -72,8 +72,8 @@ def is_length_refusal(refused: ServerRefusal) -> bool:
     return _says_too_long(f"({refused.status_code}) {server_words(refused, '')}")
 
 
-def _says_too_long(words: str) -> bool:
-    return is_too_large(words) or (_TOO_LONG.search(words) is not None and _BUSY.search(words) is None)
+def _says_too_long(message: str) -> bool:
+    return is_request_too_large(message) or (_TOO_LONG.search(message) is not None and _BUSY.search(message) is None)
 
 
 def describe_failure(
@@ -102,56 +102,60 @@ def describe_failure(
     """
     refusal = error if isinstance(error, ServerRefusal) else None
     status, tries, code = (refusal.status_code, refusal.tries, refusal.code) if refusal else (None, max_tries, "")
-    words, kind = server_words(error, key), ModelError
+    message, kind = server_words(error, key), ModelError
     if status is None:
-        said = _no_answer(error, words, tries, section)
-    elif section == EMBEDDING and status in (400, 413, 422) and not _names_no_model(code, words):
-        said = f"the embedding server refused the texts ({status}): {words}. Check that {name!r} (`{section}.name`) is "
+        said = _no_answer(error, message, tries, section)
+    elif section == EMBEDDING and status in (400, 413, 422) and not _names_no_model(code, message):
+        said = (
+            f"the embedding server refused the texts ({status}): {message}. Check that {name!r} (`{section}.name`) is "
+        )
         said += f"a model for embeddings there (`{section}.base_url`), and takes texts of their length"
     elif refusal and is_length_refusal(refusal):
         kind = PromptTooLong
-        said = f"the prompt is too long for {name!r} ({status}): {words}. Set `recall.compress_tokens` below the "
+        said = f"the prompt is too long for {name!r} ({status}): {message}. Set `recall.compress_tokens` below the "
         said += f"model's context, ask for less at once, or choose a model with a longer context (`{section}.name`)"
-    elif (status in (401, 403) and not _NO_PLACE.search(words)) or (status == 400 and _WRONG_KEY.search(words)):
-        said = f"the key was refused ({status}): {words}. Check `{section}.api_key` (OPENAI_API_KEY)"
+    elif (status in (401, 403) and not _NO_PLACE.search(message)) or (status == 400 and _WRONG_KEY.search(message)):
+        said = f"the key was refused ({status}): {message}. Check `{section}.api_key` (OPENAI_API_KEY)"
         if not key:
-            said = f"a key is wanted there ({status}): {words}. Set `{section}.api_key` (OPENAI_API_KEY)"
-    elif status == 404 or (status in (400, 422) and _names_no_model(code, words)):
-        said = _not_found(status, words, name, models, section)
+            said = f"a key is wanted there ({status}): {message}. Set `{section}.api_key` (OPENAI_API_KEY)"
+    elif status == 404 or (status in (400, 422) and _names_no_model(code, message)):
+        said = _not_found(status, message, name, models, section)
     elif status == 429 and refusal and is_out_of_quota(json.dumps(refusal.body)):
-        said = f"no credit is left, or a limit of the account is reached (429): {words}. Add credit, or use another key"
+        said = (
+            f"no credit is left, or a limit of the account is reached (429): {message}. Add credit, or use another key"
+        )
     elif status == 429:
-        said = f"still too busy (429), after {_times(tries)}: {words}. Wait, or raise `{section}.max_tries`"
+        said = f"still too busy (429), after {_times(tries)}: {message}. Wait, or raise `{section}.max_tries`"
         if refusal and (pause := refusal.asked_for or 0.0) > LONGEST_WAIT_SECONDS:
-            said = f"too busy (429): {words}. It wants to be asked again in {pause:.0f} s, and not before"
+            said = f"too busy (429): {message}. It wants to be asked again in {pause:.0f} s, and not before"
     elif status >= 500:
-        said = f"the server failed ({status}) {_times(tries)}: {words}. See its log, or try again later"
+        said = f"the server failed ({status}) {_times(tries)}: {message}. See its log, or try again later"
     else:
-        said = f"{REFUSED} ({status}): {words}"
+        said = f"{REFUSED} ({status}): {message}"
     return kind(f"{url}: {said}", tries=tries)
 
 
-def _names_no_model(code: str, words: str) -> bool:
-    return code == "model_not_found" or _NO_MODEL.search(words) is not None
+def _names_no_model(code: str, message: str) -> bool:
+    return code == "model_not_found" or _NO_MODEL.search(message) is not None
 
 
-def _no_answer(error: Exception, words: str, tries: int, section: str) -> str:
+def _no_answer(error: Exception, message: str, tries: int, section: str) -> str:
     """Return the words for a failure without a status: no connection, or an error in the place of an answer."""
     if isinstance(error, AnswerError):
-        return f"the server answered with an error: {words}"
+        return f"the server answered with an error: {message}"
     return (
-        f"no connection, or a broken one, {_times(tries)}: {words}. Is the server running, and is `{section}.base_url` "
-        "(OPENAI_BASE_URL) right?"
+        f"no connection, or a broken one, {_times(tries)}: {message}. Is the server running, and is "
+        f"`{section}.base_url` (OPENAI_BASE_URL) right?"
     )
 
 
-def _not_found(status: int, words: str, name: str, models: Callable[[], tuple[str, ...]], section: str) -> str:
+def _not_found(status: int, message: str, name: str, models: Callable[[], tuple[str, ...]], section: str) -> str:
     try:
         names = models()
     except ModelError:
-        return f"not found ({status}): {words}. A `{section}.base_url` usually ends in /v1"
+        return f"not found ({status}): {message}. A `{section}.base_url` usually ends in /v1"
     if name in names:
-        return f"not found ({status}): {words}"
+        return f"not found ({status}): {message}"
     listed = ", ".join(names[:_MAX_NAMES]) + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")
     hint = nearest(name, names)
     return f"no model {name!r} there{hint if 'mean' in hint else ''}; it has: {listed or 'none'}. Set `{section}.name`"

@@ -66,8 +66,8 @@ def opening(line: str) -> tuple[str, Fence] | None:
 
 def one_line_code(line: str) -> str | None:
     """Return the code of a whole block on one line, ` ```python 1 + 1``` `."""
-    found = _ONE_LINE.match(line)
-    return found["code"].strip() if found else None
+    match = _ONE_LINE.match(line)
+    return match["code"].strip() if match else None
 
 
 @dataclass

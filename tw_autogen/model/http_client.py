@@ -81,7 +81,7 @@ class UnsendableRequest(Exception):
 
 
 @dataclass(frozen=True)
-class Whole:
+class NonStreamedResponse:
     """JSON that came in place of a stream.
 
     Args:
@@ -95,7 +95,7 @@ class ConnectionFailed(Exception):
     """No connection, or none that lasted until an answer began, in any of the tries."""
 
 
-def is_out_of_quota(words: str) -> bool:
+def is_out_of_quota(message: str) -> bool:
     """Return True if a refusal means that further calls fail until the account has credit.
 
     One that names a pause, as Google's for requests per minute does in the same words, means that pause.
@@ -104,17 +104,17 @@ def is_out_of_quota(words: str) -> bool:
         >>> is_out_of_quota('{"error": {"code": "insufficient_quota"}}'), is_out_of_quota("slow down, please")
         (True, False)
     """
-    return _OUT_OF_QUOTA.search(words) is not None and _pause_in(words) is None
+    return _OUT_OF_QUOTA.search(message) is not None and _pause_in(message) is None
 
 
-def is_too_large(words: str) -> bool:
+def is_request_too_large(message: str) -> bool:
     """Return True if a refusal, even one for the rate of tokens (429), is meant for ever: for this one request's size.
 
     Example:
-        >>> is_too_large("Request too large for gpt-4o on tokens per min"), is_too_large("Rate limit reached")
+        >>> is_request_too_large("Request too large for gpt-4o on tokens per min"), is_request_too_large("Slow down")
         (True, False)
     """
-    return _TOO_LARGE.search(words) is not None
+    return _TOO_LARGE.search(message) is not None
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class HttpClient:
     ) -> Generator[Any, None, None]:
         """Yield the JSON of each event of an answer, and `DONE` where it ends as a stream should.
 
-        Of a server that passes over `stream` what comes is one `Whole`.
+        Of a server that passes over `stream` what comes is one `NonStreamedResponse`.
 
         Args:
             path: As of `post`, and so the rest.
@@ -225,7 +225,7 @@ class HttpClient:
             first = first.removeprefix(BOM_UTF8)
             pieces_of_all = chain([first], pieces)
             if first.lstrip().startswith(b"{"):
-                yield Whole(bounded_json.loads(_joined(pieces_of_all)))
+                yield NonStreamedResponse(bounded_json.loads(_joined(pieces_of_all)))
                 return
             for event in event_data(pieces_of_all):
                 if event.startswith(b"[DONE]"):
@@ -491,8 +491,8 @@ def _may_try_again(refusal: ServerRefusal, headers: Mapping[str, str]) -> bool:
     """Return True if the same request may be answered later."""
     if refusal.asked_for is not None and refusal.asked_for > LONGEST_WAIT_SECONDS:
         return False
-    words = json.dumps(refusal.body)
-    if refusal.status_code == 429 and (is_out_of_quota(words) or is_too_large(words)):
+    body = json.dumps(refusal.body)
+    if refusal.status_code == 429 and (is_out_of_quota(body) or is_request_too_large(body)):
         return False
     told = headers.get("x-should-retry")
     if told in ("true", "false"):
@@ -513,8 +513,8 @@ def pause_after(tries: int) -> float:
 
 def _is_loading(refusal: ServerRefusal) -> bool:
     """Return True if a server is up and not ready yet: llama.cpp, Hugging Face."""
-    words = json.dumps(refusal.body)
-    return refusal.status_code == 503 and bool(_LOADING.search(words)) and not _LOADING_FAILED.search(words)
+    body = json.dumps(refusal.body)
+    return refusal.status_code == 503 and bool(_LOADING.search(body)) and not _LOADING_FAILED.search(body)
 
 
 def _wanted_pause(headers: Mapping[str, str]) -> float | None:
@@ -523,21 +523,21 @@ def _wanted_pause(headers: Mapping[str, str]) -> float | None:
     try:
         seconds = float(headers.get("retry-after-ms", "")) / 1000
     except ValueError:
-        said = headers.get("retry-after", "")
+        header = headers.get("retry-after", "")
         try:
-            seconds = float(said)
+            seconds = float(header)
         except ValueError:
             with suppress(ValueError, OverflowError, TypeError):  # no date, or one beyond all calendars
-                seconds = email.utils.parsedate_to_datetime(said).timestamp() - time.time()
+                seconds = email.utils.parsedate_to_datetime(header).timestamp() - time.time()
     return seconds if math.isfinite(seconds) and seconds > 0 else None
 
 
-def _pause_in(words: str) -> float | None:
+def _pause_in(message: str) -> float | None:
     """Return after how many seconds a server wants to be asked again, in its words; None: they don't say."""
-    if (found := _PAUSE.search(words)) is None:
+    if (match := _PAUSE.search(message)) is None:
         return None
-    seconds = float(found["s"] or 0) / (1000 if found["ms"] else 1)
-    return int(found["h"] or 0) * 3600 + int(found["m"] or 0) * 60 + seconds or None
+    seconds = float(match["s"] or 0) / (1000 if match["ms"] else 1)
+    return int(match["h"] or 0) * 3600 + int(match["m"] or 0) * 60 + seconds or None
 
 
 def _report(status: int, attempt: int, max_tries: int, asked_for: float | None) -> None:

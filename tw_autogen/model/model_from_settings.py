@@ -6,10 +6,10 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from tw_autogen.errors import NoModelError
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.model.error_messages import shown_url
 from tw_autogen.model.openai_model import OpenAIModel, is_loopback
 from tw_autogen.model.settings import OPENAI_URL, ModelSettings
+from tw_autogen.text_escaping import visible_line
 
 LOOKED_AT = (
     "--api-key",
@@ -53,11 +53,11 @@ def resolve_model(settings: ModelSettings) -> OpenAIModel:
     names = model.models()
     if len(names) == 1:
         return OpenAIModel(replace(settings, name=names[0]))
-    said = (
+    message = (
         f"choose one of its models: {', '.join(map(visible_line, names))}" if names else "it has no model yet: load one"
     )
     raise NoModelError(
-        f"no model configured: {model.base_url} was not told which one; {said}.\n"
+        f"no model configured: {model.base_url} was not told which one; {message}.\n"
         "  - tw-autogen --model NAME ..., or export OPENAI_MODEL=NAME",
         looked_at=("--model", "OPENAI_MODEL", f"{model.base_url}/models"),
     )

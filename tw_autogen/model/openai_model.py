@@ -21,9 +21,9 @@ from tw_autogen.model.http_client import (
     DONE,
     ConnectionFailed,
     HttpClient,
+    NonStreamedResponse,
     ServerRefusal,
     UnsendableRequest,
-    Whole,
     pause_after,
 )
 from tw_autogen.model.model_request import BaseChatModel, ModelRequest, report_delay
@@ -194,7 +194,7 @@ class OpenAIModel(BaseChatModel):
                 return self.vectors(texts[:half]) + self.vectors(texts[half:])
             raise self._failure(failed) from None
         found, order = _list_of(answer, "embedding") or [], _list_of(answer, "index")
-        if order and all(isinstance(at, int) for at in order) and len(set(order)) == len(order):
+        if order and all(isinstance(index, int) for index in order) and len(set(order)) == len(order):
             found = [vector for _, vector in sorted(zip(order, found, strict=True), key=lambda one: one[0])]
         if len(found) != len(texts):
             raise ModelError(
@@ -237,8 +237,8 @@ class OpenAIModel(BaseChatModel):
             if breaks >= self.settings.max_tries or abandoned.is_set():
                 raise self._failure(error)
             if isinstance(error, AnswerError):
-                said = f"the server answered with an error: {server_words(error, self._key)}"
-                report_delay(f"{said}; try {breaks + 1} of {self.settings.max_tries}")
+                message = f"the server answered with an error: {server_words(error, self._key)}"
+                report_delay(f"{message}; try {breaks + 1} of {self.settings.max_tries}")
                 abandoned.wait(pause_after(breaks))
             tell = None
 
@@ -248,8 +248,8 @@ class OpenAIModel(BaseChatModel):
         Raises:
             ModelError: none was.
         """
-        words = server_words(refused, self._key)
-        fewer = None if is_length_refusal(refused) else parts.without_refused(words, refused, request)
+        message = server_words(refused, self._key)
+        fewer = None if is_length_refusal(refused) else parts.without_refused(message, refused, request)
         if fewer is None:
             raise self._failure(refused) from None
         return fewer
@@ -305,7 +305,7 @@ class OpenAIModel(BaseChatModel):
                 for chunk in chunks:
                     if abandoned.is_set():
                         break
-                    if isinstance(chunk, Whole):
+                    if isinstance(chunk, NonStreamedResponse):
                         return self._read(chunk.data)
                     if chunk is DONE:
                         growing.end()

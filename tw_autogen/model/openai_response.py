@@ -37,8 +37,8 @@ class AnswerError(Exception):
     @property
     def passes(self) -> bool:
         """Whether the same request may be answered later, by the status that stands in place of a real one."""
-        status, words = _field(self.body, "code") or _field(self.body, "status"), json.dumps(self.body)
-        return not is_out_of_quota(words) and (may_pass(_count(status)) or "overloaded" in words.lower())
+        status, body = _field(self.body, "code") or _field(self.body, "status"), json.dumps(self.body)
+        return not is_out_of_quota(body) and (may_pass(_count(status)) or "overloaded" in body.lower())
 
 
 def raise_reported(answer: Any) -> None:
@@ -222,5 +222,5 @@ def _reply_in(thought: str) -> str:
 
 def _arguments(function: Any) -> str:
     """Return a call's arguments as JSON; some servers send them as an object."""
-    said = _field(function, "arguments")
-    return json.dumps(said) if isinstance(said, dict) else _text(said)
+    arguments = _field(function, "arguments")
+    return json.dumps(arguments) if isinstance(arguments, dict) else _text(arguments)

@@ -8,8 +8,8 @@ import json
 import re
 from collections.abc import Sequence
 
-from tw_autogen.escaped_text import shortened
 from tw_autogen.model.chat_model import Message
+from tw_autogen.text_truncation import shortened
 
 _HEAD_CHARS = 160
 _SHORT_CHARS = 12

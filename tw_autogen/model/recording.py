@@ -60,19 +60,19 @@ class RecordedReply:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plain values of the file's entry."""
-        said, usage = self.completion, self.completion.usage
+        completion, usage = self.completion, self.completion.usage
         tokens = {"prompt": usage.prompt_tokens, "cached": usage.cached_tokens, "completion": usage.completion_tokens}
-        calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in said.tool_calls]
+        calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in completion.tool_calls]
         return {
             **({"role": self.role} if self.role else {}),
             **({"system": self.system} if self.system else {}),
             "prompt": self.prompt,
             "last": self.last,
-            "reply": Block(said.text),
+            "reply": Block(completion.text),
             **({"tool_calls": calls} if calls else {}),
             "usage": OneLineMapping(tokens),
-            "finish_reason": said.finish_reason,
-            "model": said.model,
+            "finish_reason": completion.finish_reason,
+            "model": completion.model,
         }
 
     @classmethod
@@ -217,8 +217,10 @@ class RecordingModel(BaseChatModel):
     def _recall(self, role: str, prompt: str) -> Completion | None:
         """Take what an earlier try was told on this very prompt."""
         with self._lock:
-            at = next((at for at, one in enumerate(self._known) if (one.role, one.prompt) == (role, prompt)), None)
-            return None if at is None else self._known.pop(at).completion
+            position = next(
+                (index for index, one in enumerate(self._known) if (one.role, one.prompt) == (role, prompt)), None
+            )
+            return None if position is None else self._known.pop(position).completion
 
     def _keep(self, reply: RecordedReply) -> None:
         with self._lock:

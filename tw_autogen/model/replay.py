@@ -101,10 +101,10 @@ class ReplayModel(BaseChatModel):
         with self._lock:
             number, self._calls = self._calls, self._calls + 1
             call = f"call {number + 1}" + (f", {role}" if role else "")
-            own = [at for at, one in self._left.items() if _goes_with(one, role)]
+            own = [index for index, one in self._left.items() if _goes_with(one, role)]
             if not own:
                 raise ReplayParted(self._parted(role, call, last), index=number)
-            index = next((at for at in own if self._left[at].prompt == prompt), own[0])
+            index = next((index for index in own if self._left[index].prompt == prompt), own[0])
             reply = self._left[index]
             if reply.prompt not in ("", prompt):
                 note = f"{call}: recorded after {reply.last!r}, asked now after {last!r}"
@@ -122,14 +122,14 @@ class ReplayModel(BaseChatModel):
 
     def _parted(self, role: str, call: str, last: str) -> str:
         held = sum(_goes_with(reply, role) for reply in self.recording.replies)
-        said = f"{self._name}: the recording and the run have parted at {call}: the recording holds "
-        said += f"{held} {'reply' if held == 1 else 'replies'}{f' for {role}' if role else ''}, "
-        said += f"and one more was asked for after {last!r}."
+        message = f"{self._name}: the recording and the run have parted at {call}: the recording holds "
+        message += f"{held} {'reply' if held == 1 else 'replies'}{f' for {role}' if role else ''}, "
+        message += f"and one more was asked for after {last!r}."
         if self._left:
-            said += f" Left over are those for {names_of(self._left.values())}."
+            message += f" Left over are those for {names_of(self._left.values())}."
         if self.stale:
-            said += f" The first difference was {self.stale[0]}."
-        return f"{said} Record it anew"
+            message += f" The first difference was {self.stale[0]}."
+        return f"{message} Record it anew"
 
 
 def names_of(replies: Iterable[RecordedReply]) -> str:
@@ -149,4 +149,4 @@ def _goes_with(reply: RecordedReply, role: str) -> bool:
 
 def pieces(text: str) -> Iterator[str]:
     """Cut text as a streaming server would."""
-    return (text[at : at + _PIECE_CHARS] for at in range(0, len(text), _PIECE_CHARS))
+    return (text[index : index + _PIECE_CHARS] for index in range(0, len(text), _PIECE_CHARS))

@@ -112,23 +112,23 @@ def read_object(text: str) -> dict[str, Any]:
 
 
 def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
-    said, drafts = strip_thoughts(text)
-    if not said.strip():
+    reply, drafts = strip_thoughts(text)
+    if not reply.strip():
         raise Unreadable(
             f"the reply holds nothing but thoughts; {WANTED}" if text.strip() else f"it is empty; {WANTED}"
         )
-    if _BARE_FIELDS.match(said):
-        said = f"{{{said.strip().rstrip(',')}}}"
-    if said.lstrip().startswith('"{'):
-        said = _unquoted(said)
-    elif said.lstrip().startswith('{\\"'):  # an object that was escaped as if it stood in a string
-        said = _unquoted(f'"{said.strip()}"')
-    found = [one for one in _objects(said, in_code=False) if one]
-    found = found or [one for one in _objects(said, in_code=True) if one]
-    found = [one for one in map(_unwrapped, found) if one] if wrapped else found
-    if not found:
-        raise NoObject(said.strip())
-    best = max(reversed(found) if drafts else found, key=len)
+    if _BARE_FIELDS.match(reply):
+        reply = f"{{{reply.strip().rstrip(',')}}}"
+    if reply.lstrip().startswith('"{'):
+        reply = _unquoted(reply)
+    elif reply.lstrip().startswith('{\\"'):  # an object that was escaped as if it stood in a string
+        reply = _unquoted(f'"{reply.strip()}"')
+    objects = [object_ for object_ in _objects(reply, in_code=False) if object_]
+    objects = objects or [object_ for object_ in _objects(reply, in_code=True) if object_]
+    objects = [object_ for object_ in map(_unwrapped, objects) if object_] if wrapped else objects
+    if not objects:
+        raise NoObject(reply.strip())
+    best = max(reversed(objects) if drafts else objects, key=len)
     if too_deep(best):
         raise Unreadable(_TOO_DEEP)
     return {name: _with_latex(value) if isinstance(value, str) else value for name, value in best.items()}
@@ -170,13 +170,13 @@ def read_code(text: str, *, is_field: bool = False) -> CodeReply:
     if is_field:
         found = None if is_python(text) or not _FENCE.search(text) else read_code(text).code
         return CodeReply("", (found or text).strip("\n").rstrip() or None)
-    said, _ = strip_thoughts(text)
+    reply, _ = strip_thoughts(text)
     wanted = "write what you think, then the code in one fenced ```python block, or an answer without any block"
-    if not said.strip():
+    if not reply.strip():
         raise Unreadable(
             f"the reply holds nothing but thoughts; {wanted}" if text.strip() else f"it is empty; {wanted}"
         )
-    return _read_json_form(said) or _read_call(said) or _read_blocks(said, wanted)
+    return _read_json_form(reply) or _read_call(reply) or _read_blocks(reply, wanted)
 
 
 def breaks_off(text: str) -> bool:
@@ -191,9 +191,9 @@ def breaks_off(text: str) -> bool:
         >>> breaks_off("I load.\n```python\ndf = load()"), breaks_off("The mean is"), breaks_off('{"message": "42"} It')
         (True, True, False)
     """
-    said, _ = strip_thoughts(text)
-    end = _end_of_object(said)
-    blocks = split_blocks(said[end:])
+    reply, _ = strip_thoughts(text)
+    end = _end_of_object(reply)
+    blocks = split_blocks(reply[end:])
     kinds = [block.kind in ("python", "untagged") for block in blocks]
     return kinds[-1] or not (end or any(kinds))
 
@@ -214,9 +214,9 @@ def _end_of_object(text: str) -> int:
     return end if text[:end].rstrip().rstrip("`~").rstrip().endswith("}") else 0
 
 
-def _read_blocks(said: str, wanted: str) -> CodeReply:
-    blocks = _rejoined(split_blocks(said))
-    if len(blocks) == 1 and (bare := unfenced(said)):
+def _read_blocks(reply: str, wanted: str) -> CodeReply:
+    blocks = _rejoined(split_blocks(reply))
+    if len(blocks) == 1 and (bare := unfenced(reply)):
         return CodeReply("\n".join(part for part in (bare[0], bare[2]) if part), bare[1])
     kind = "python" if any(block.kind == "python" for block in blocks) else "untagged"
     is_code = [block.kind == kind and not (kind == "untagged" and is_output(block.inner)) for block in blocks]
@@ -224,7 +224,7 @@ def _read_blocks(said: str, wanted: str) -> CodeReply:
     code = "\n\n".join(piece for piece in pieces if piece.strip())
     if pieces and not code:
         raise Unreadable(f"the code block is empty; {wanted}")
-    thought = "".join(block.text for block, one in zip(blocks, is_code, strict=True) if not one).strip()
+    thought = "".join(block.text for block, coded in zip(blocks, is_code, strict=True) if not coded).strip()
     return CodeReply(thought, code or None)
 
 
@@ -237,19 +237,19 @@ def _rejoined(blocks: list[FencedBlock], most: int = _MAX_REJOINED) -> list[Fenc
     """
     if not most:
         return blocks
-    for at, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         if block.kind != "python":
             continue
-        rest = "".join(one.text for one in blocks[at + 1 :])
-        closed = at + 1 < len(blocks)
+        rest = "".join(block.text for block in blocks[index + 1 :])
+        closed = index + 1 < len(blocks)
         code = extend_past_inner_fence(block.inner, rest) if closed else without_prose(block.inner.rstrip())
         if closed and code:
             follows = rest[len(code) - len(block.inner.rstrip()) - len("\n```\n") :].lstrip("\n")
             more = split_blocks(follows.removeprefix("```"))
-            return [*blocks[:at], FencedBlock("python", block.text, code), *_rejoined(more, most - 1)]
+            return [*blocks[:index], FencedBlock("python", block.text, code), *_rejoined(more, most - 1)]
         if not closed and code != block.inner.rstrip():
             prose = block.inner.rstrip()[len(code) :]
-            return [*blocks[:at], FencedBlock("python", block.text, code), FencedBlock("text", prose)]
+            return [*blocks[:index], FencedBlock("python", block.text, code), FencedBlock("text", prose)]
     return blocks
 
 
@@ -260,19 +260,19 @@ def _objects(text: str, *, in_code: bool) -> Iterator[dict[str, Any]]:
         text: The reply.
         in_code: Also those in fenced Python blocks.
     """
-    at, mended, repaired, fence = 0, 0, 0, None if in_code else PYTHON_FENCE.search(text)
-    while start := OBJECT.search(text, at):
+    position, mended, repaired, fence = 0, 0, 0, None if in_code else PYTHON_FENCE.search(text)
+    while start := OBJECT.search(text, position):
         begin = text.index("{", start.start())
-        if fence and fence.start() < at:  # inside the object before
-            fence = PYTHON_FENCE.search(text, at)
+        if fence and fence.start() < position:  # inside the object before
+            fence = PYTHON_FENCE.search(text, position)
         if fence and fence.start() < begin:
             closing = CLOSING_FENCE.search(text, fence.end())
             if closing is None:
                 return
-            at = closing.end()
+            position = closing.end()
             continue
         try:
-            value, at = _DECODER.raw_decode(text, begin)
+            value, position = _DECODER.raw_decode(text, begin)
         except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, or nested too deep
             repaired += 1
             if repaired > _MAX_REPAIRED:
@@ -280,7 +280,7 @@ def _objects(text: str, *, in_code: bool) -> Iterator[dict[str, Any]]:
             if mended < _MAX_CODE_FIELDS and _BEFORE_OBJECT.search(text, max(0, begin - _LONGEST_TAG), begin):
                 mended, text = mended + 1, mend_code_field(text, begin)
                 fence = None if in_code else PYTHON_FENCE.search(text, begin)
-            value, at = _sloppy(text, begin)
+            value, position = _sloppy(text, begin)
         yield _fields(value)
 
 
@@ -289,11 +289,11 @@ def _sloppy(text: str, begin: int) -> tuple[Any, int]:
     try:
         return _DECODER.raw_decode(text, begin)
     except (ValueError, RecursionError):
-        at = _end(text, begin)
-    value = _mended(text[begin:at])
-    if not _fields(value) and at < (last := text.rfind("}") + 1):  # stray quotes have misled the search
+        position = _end(text, begin)
+    value = _mended(text[begin:position])
+    if not _fields(value) and position < (last := text.rfind("}") + 1):  # stray quotes have misled the search
         return _mended(text[begin:last]), last
-    return value, at
+    return value, position
 
 
 def _end(text: str, begin: int) -> int:
@@ -304,8 +304,8 @@ def _end(text: str, begin: int) -> int:
             deep.
     """
     depth, quoted, skip = 0, False, False
-    for at in range(begin, len(text)):
-        char = text[at]
+    for index in range(begin, len(text)):
+        char = text[index]
         if skip:
             skip = False
         elif char == "\\":
@@ -315,7 +315,7 @@ def _end(text: str, begin: int) -> int:
         elif not quoted and char in "{}":
             depth += 1 if char == "{" else -1
             if depth == 0:
-                return at + 1
+                return index + 1
             if depth > DEEPEST:
                 raise Unreadable(_TOO_DEEP)
     rest = text.rstrip().rstrip("`~").rstrip()
@@ -405,12 +405,12 @@ def _read_json_form(text: str) -> CodeReply | None:
     return CodeReply(str(reply.get("thought") or "").strip(), code)
 
 
-def _read_call(said: str) -> CodeReply | None:
+def _read_call(reply: str) -> CodeReply | None:
     """Read code that a reply holds as a field of a JSON object, or inside the tags of a call; None if there is none."""
-    call = _CALL.search(said)
-    around = f"{said[: call.start()]}\n{said[call.end() :]}".strip() if call else ""
-    inside = call["inside"].rstrip() if call else said
-    if any(block.kind == "python" for block in split_blocks(said[: call.start()] if call else said)):
+    call = _CALL.search(reply)
+    around = f"{reply[: call.start()]}\n{reply[call.end() :]}".strip() if call else ""
+    inside = call["inside"].rstrip() if call else reply
+    if any(block.kind == "python" for block in split_blocks(reply[: call.start()] if call else reply)):
         return None
     if (parameter := _PARAMETER.search(inside)) and parameter["end"]:
         return CodeReply(around, parameter["code"].strip("\n").rstrip())
@@ -423,7 +423,7 @@ def _read_call(said: str) -> CodeReply | None:
             return None
         if code := _code_field(fields, sure=call is not None):
             spoken = [str(fields[name]).strip() for name in _SPOKEN if fields.get(name)]
-            return CodeReply("\n".join(one for one in (around, *spoken) if one), code)
+            return CodeReply("\n".join(text for text in (around, *spoken) if text), code)
     found = _read_blocks(inside, "write the code there").code if call and inside else None
     return CodeReply(around, found) if found else None
 

@@ -83,25 +83,27 @@ class RequestFallback:
                 request["stream_options"] = {"include_usage": True}
         return request
 
-    def without_refused(self, words: str, refused: ServerRefusal, request: Mapping[str, Any]) -> RequestFallback | None:
+    def without_refused(
+        self, message: str, refused: ServerRefusal, request: Mapping[str, Any]
+    ) -> RequestFallback | None:
         """Return the parts without the one that was refused; None if none was.
 
         Args:
-            words: The server's.
+            message: The server's.
             refused: Its refusal.
             request: As `of` returned it.
         """
-        status, said = refused.status_code, f"{words} {refused.param}"
+        status, message_text = refused.status_code, f"{message} {refused.param}"
         any_part = status in (400, 422)
-        if any_part and "stream_options" in request and _ABOUT_STREAM_OPTIONS.search(words):
+        if any_part and "stream_options" in request and _ABOUT_STREAM_OPTIONS.search(message):
             return replace(self, asks_usage=False)
-        if any_part and "stream" in request and _ABOUT_STREAM.search(said):
+        if any_part and "stream" in request and _ABOUT_STREAM.search(message_text):
             return replace(self, streams=False)
-        if status in (400, 422, 404) and "tools" in request and _ABOUT_TOOLS.search(said):  # 404: OpenRouter
+        if status in (400, 422, 404) and "tools" in request and _ABOUT_TOOLS.search(message_text):  # 404: OpenRouter
             return replace(self, offers_tools=False)
         about_format = _ABOUT_FORMAT if any_part else _ABOUT_GRAMMAR if status in (500, 501) else None
-        if "response_format" in request and about_format and about_format.search(said):
-            lasts = self.lasts and not _BAD_GENERATION.search(f"{refused.code} {words}")
+        if "response_format" in request and about_format and about_format.search(message_text):
+            lasts = self.lasts and not _BAD_GENERATION.search(f"{refused.code} {message}")
             return replace(self, format=_LADDER[_LADDER.index(self.format) + 1], lasts=lasts)
         return None
 

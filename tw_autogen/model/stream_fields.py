@@ -84,11 +84,11 @@ class FieldStream:
     def _find(self) -> int:
         """Find where the object begins: not within a thought."""
         thinking = False
-        for found in _OBJECT_OR_THOUGHT.finditer(self._text):
-            if found["object"] is None:
-                thinking = not found["end"]
+        for match in _OBJECT_OR_THOUGHT.finditer(self._text):
+            if match["object"] is None:
+                thinking = not match["end"]
             elif not thinking:
-                return found.start()
+                return match.start()
         return -1
 
     def _partial(self, text: str) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Protocol, runtime_checkable
 
-_MARKS = "".join(chr(one) for one in range(0x300, 0x1800) if unicodedata.category(chr(one)).startswith("M"))
+_MARKS = "".join(chr(code) for code in range(0x300, 0x1800) if unicodedata.category(chr(code)).startswith("M"))
 """Signs of vowels and tones that belong to a word, of Hindi or Thai for instance, and are no letters."""
 _WORD = re.compile(rf"[^\W_]+(?:[{_MARKS}]+[^\W_]*)*")
 _DIGIT = re.compile(r"\d")
@@ -109,11 +109,14 @@ class LexicalRanker:
             Differs: words within longer ones.
         """
         found = [
-            [Counter(one for word in _words(field) for one in _features(word)) for field in fields] for fields in texts
+            [Counter(feature for word in _words(field) for feature in _features(word)) for field in fields]
+            for fields in texts
         ]
         joined = ["".join(_WORD.findall(_folded(fields[0]))) for fields in texts]
-        means = [sum(one[at].total() for one in found) / max(1, len(found)) or 1.0 for at in range(len(weights))]
-        wanted = dict.fromkeys(one for word in _words(query) for one in _features(word))
+        means = [
+            sum(counts[index].total() for counts in found) / max(1, len(found)) or 1.0 for index in range(len(weights))
+        ]
+        wanted = dict.fromkeys(feature for word in _words(query) for feature in _features(word))
         scores = [0.0] * len(texts)
         for feature in wanted:
             inside = feature if len(feature) > _GRAM_CHARS and feature.isalpha() else None
@@ -139,26 +142,26 @@ class _Index:
         self._count = len(texts)
         self._words: dict[str, list[tuple[int, float]]] = {}
         self._grams: dict[str, list[tuple[int, float]]] = {}
-        found = [list(_words(text)) for text in texts]
-        _fill(self._words, [[feature for word in words for feature in _features(word)] for words in found])
-        _fill(self._grams, [[gram for word in words for gram in _grams(word)] for words in found])
+        words_of_texts = [list(_words(text)) for text in texts]
+        _fill(self._words, [[feature for word in words for feature in _features(word)] for words in words_of_texts])
+        _fill(self._grams, [[gram for word in words for gram in _grams(word)] for words in words_of_texts])
 
     def scores(self, query: str) -> list[float]:
         """Return the score of each text; 0 for one that has nothing to do with the query."""
         scores, related = [0.0] * self._count, [False] * self._count
-        words = dict.fromkeys(_words(query))
-        for feature in dict.fromkeys(one for word in words for one in _features(word)):
-            for at, weight in self._words.get(feature, ()):
-                scores[at] += weight
-                related[at] = True
-        for word in words:
+        features = dict.fromkeys(_words(query))
+        for feature in dict.fromkeys(feature for word in features for feature in _features(word)):
+            for index, weight in self._words.get(feature, ()):
+                scores[index] += weight
+                related[index] = True
+        for word in features:
             grams = set(_grams(word))
-            shared = Counter(at for gram in grams for at, _ in self._grams.get(gram, ()))
-            for at, count in shared.items():
-                related[at] = related[at] or count >= _SHARED_GRAMS * len(grams)
+            shared = Counter(position for gram in grams for position, _ in self._grams.get(gram, ()))
+            for index, count in shared.items():
+                related[index] = related[index] or count >= _SHARED_GRAMS * len(grams)
             for gram in grams:
-                for at, weight in self._grams.get(gram, ()):
-                    scores[at] += _GRAM_WEIGHT * weight
+                for index, weight in self._grams.get(gram, ()):
+                    scores[index] += _GRAM_WEIGHT * weight
         return [score if known else 0.0 for score, known in zip(scores, related, strict=True)]
 
 
@@ -169,8 +172,8 @@ def _fill(index: dict[str, list[tuple[int, float]]], documents: Sequence[Sequenc
     document frequency of Lucene, which is never negative.
     """
     counts = [Counter(document) for document in documents]
-    having = Counter(feature for one in counts for feature in one)
-    rare = {one: math.log(1 + (len(documents) - most + 0.5) / (most + 0.5)) for one, most in having.items()}
+    having = Counter(feature for counts in counts for feature in counts)
+    rare = {feature: math.log(1 + (len(documents) - most + 0.5) / (most + 0.5)) for feature, most in having.items()}
     mean = sum(map(len, documents)) / max(1, len(documents)) or 1.0
     for at, count in enumerate(counts):
         length = _K1 * (1 - _B + _B * len(documents[at]) / mean)
@@ -189,8 +192,8 @@ def best_first(scores: Sequence[float], *, above: float = 0.0) -> Ranked:
         >>> best_first([0.1, 0.0, 0.7])
         [(2, 0.7), (0, 0.1)]
     """
-    found = [(at, score) for at, score in enumerate(scores) if score > above]
-    return sorted(found, key=lambda one: (-one[1], one[0]))
+    ranked = [(index, score) for index, score in enumerate(scores) if score > above]
+    return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))
 
 
 @lru_cache(maxsize=8)
@@ -211,7 +214,7 @@ def _words(text: str) -> Iterator[str]:
         for is_unspaced, run in runs:
             word = "".join(run)
             if is_unspaced:
-                yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
+                yield from (word[index : index + 2] for index in range(max(1, len(word) - 1)))
             elif len(word) > 1 and word not in _STOPWORDS:
                 yield word if _DIGIT.search(word) else _singular(word)
 
@@ -235,7 +238,7 @@ def _grams(word: str) -> list[str]:
     """Return the runs of three characters of a word; of a code, a number, or a short word none."""
     if _DIGIT.search(word) or len(word) <= _GRAM_CHARS:
         return []
-    return [word[at : at + _GRAM_CHARS] for at in range(len(word) - _GRAM_CHARS + 1)]
+    return [word[index : index + _GRAM_CHARS] for index in range(len(word) - _GRAM_CHARS + 1)]
 
 
 def _singular(word: str) -> str:

@@ -116,22 +116,25 @@ def _without_whole_thoughts(text: str) -> str:
 
     Those are ends in a well-formed object, and in a Python block in which the tag is opened.
     """
-    kept, at, seen, broken, unclosed = list[str](), 0, 0, 0, set[str]()
-    while found := _THOUGHT_CODE_OR_OBJECT.search(text, seen):
-        seen = found.end()
-        name = (found["thought"] or "").lower()
+    kept, position, seen, broken, unclosed = list[str](), 0, 0, 0, set[str]()
+    while match := _THOUGHT_CODE_OR_OBJECT.search(text, seen):
+        seen = match.end()
+        name = (match["thought"] or "").lower()
         if not name and broken < _MAX_QUOTED:
-            seen = _end_of_quotation(text, found)
-            kept += [text[at : found.start()], _with_marked_tags(text[found.start() : seen], always=not found["code"])]
-            at, broken = seen, broken + (seen == found.end())
+            seen = _end_of_quotation(text, match)
+            kept += [
+                text[position : match.start()],
+                _with_marked_tags(text[match.start() : seen], always=not match["code"]),
+            ]
+            position, broken = seen, broken + (seen == match.end())
         elif name and name not in unclosed:
             closed = re.compile(rf"</{name}>[ \t]*\n?", re.I).search(text, seen)
             if closed is None:
                 unclosed.add(name)  # the rest of the text is searched once for each name
             else:
-                kept.append(text[at : found.start()])
-                at = seen = closed.end()
-    return "".join([*kept, text[at:]])
+                kept.append(text[position : match.start()])
+                position = seen = closed.end()
+    return "".join([*kept, text[position:]])
 
 
 def _end_of_quotation(text: str, begun: re.Match[str]) -> int:

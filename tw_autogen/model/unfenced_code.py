@@ -39,7 +39,7 @@ def unfenced(text: str) -> tuple[str, str, str] | None:
     if len(text) > _LONGEST_CHARS:
         return None
     lines = python_lines(text.removesuffix("\n"))
-    starts = [at for at, line in enumerate(lines) if line.strip()][: _PROSE_LINES + 1]
+    starts = [index for index, line in enumerate(lines) if line.strip()][: _PROSE_LINES + 1]
     for start in starts:
         parsed = _longest_prefix(lines[start:])
         if not parsed:
@@ -119,7 +119,7 @@ def extend_past_inner_fence(inner: str, rest: str) -> str:
 
 def _with_broken_code(before: list[str], code: list[str]) -> tuple[list[str], list[str]]:
     """Return the words before code, and the code with all from the first line on that is code and does not parse."""
-    start = next((at for at, line in enumerate(before) if _CODE_LINE.match(line)), len(before))
+    start = next((index for index, line in enumerate(before) if _CODE_LINE.match(line)), len(before))
     return before[:start], [*before[start:], *code]
 
 
@@ -143,7 +143,7 @@ def _longest_prefix(lines: list[str]) -> list[str]:
 
 def _code_length(lines: list[str]) -> int:
     """Return how many lines there are up to the last one that is code, whether it parses or not."""
-    return max((at for at, line in enumerate(lines, 1) if _CODE_LINE.match(line)), default=0)
+    return max((number for number, line in enumerate(lines, 1) if _CODE_LINE.match(line)), default=0)
 
 
 def _trimmed(lines: list[str], body: list[ast.stmt]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tw_autogen.approval import Decision, Proposal, read_decision
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import NO_FORMULAS, visible
+from tw_autogen.text_escaping import NO_FORMULAS, visible
 
 _SETTINGS = {"cell": "code_interpreter.approval", "plan": "planner.approval"}
 _PRE = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;margin:0.3em 0"
@@ -35,7 +35,7 @@ def approve_in_notebook(proposal: Proposal) -> Decision:
     handle: Any = DisplayHandle()  # type: ignore[no-untyped-call]
     handle.display(_page(proposal), raw=True)
     try:
-        said = input(f"{proposal.question} {proposal.hint} ")
+        answer = input(f"{proposal.question} {proposal.hint} ")
     except (EOFError, RuntimeError):  # StdinNotImplementedError is a RuntimeError
         handle.update(_page(proposal, "Not decided"), raw=True)
         if proposal.kind in _SETTINGS:
@@ -47,7 +47,7 @@ def approve_in_notebook(proposal: Proposal) -> Decision:
     except KeyboardInterrupt:
         handle.update(_page(proposal, "Not decided"), raw=True)
         raise
-    decision = read_decision(said, proposal)
+    decision = read_decision(answer, proposal)
     handle.update(_page(proposal, "Approved" if decision.approved else "Refused"), raw=True)
     return decision
 

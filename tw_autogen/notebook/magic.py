@@ -77,9 +77,9 @@ def as_calls(lines: list[str]) -> list[str]:
         return lines
     made: list[str] = []
     for line in lines:
-        found = _QUESTION.fullmatch(line.rstrip())
-        if found and not _in_string(made):
-            line = f"{found['before']}get_ipython().run_line_magic({_MAGIC!r}, {found['rest'].lstrip()!r})\n"
+        match = _QUESTION.fullmatch(line.rstrip())
+        if match and not _in_string(made):
+            line = f"{match['before']}get_ipython().run_line_magic({_MAGIC!r}, {match['rest'].lstrip()!r})\n"
         made.append(line)
     return made
 

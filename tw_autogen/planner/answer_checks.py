@@ -11,15 +11,16 @@ from typing import Literal, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.errors import ModelError, RoundTooCostly, Unreadable
-from tw_autogen.escaped_text import ends_of, inert_output, without_middle
 from tw_autogen.events import AnswerChecked, AnswerCheckSkipped
 from tw_autogen.model import ChatModel, ask, split_blocks
 from tw_autogen.planner.hard_requests import hard_because
 from tw_autogen.planner.user_request import message_of_user
 from tw_autogen.role import Turn
+from tw_autogen.text_escaping import inert_output
+from tw_autogen.text_truncation import ends_of, without_middle
 
-Verify = Literal["off", "auto", "always"]
-_PROMPT = Path(__file__).with_name("verification.md").read_text(encoding="utf-8").strip()
+WhenChecked = Literal["off", "auto", "always"]
+_PROMPT = Path(__file__).with_name("answer_checks.md").read_text(encoding="utf-8").strip()
 _CALLER = "Checks"
 _MAX_CHECKS = 3
 _CODE_CHARS, _PRINTED_CHARS = 8000, 4000
@@ -130,19 +131,19 @@ class AnswerChecks:
         return codes
 
 
-def wants_checks(verify: Verify, here: Round, earlier: Sequence[Round]) -> bool:
+def wants_checks(when: WhenChecked, here: Round, earlier: Sequence[Round]) -> bool:
     """Return whether an answer is checked: code has run for it, and `auto` finds it hard.
 
     Args:
-        verify: The setting. `auto`: code has joined tables, fitted a model, or used several files or numbers copied
-            from what was printed, or the User asked for checks.
+        when: The setting `planner.verify`. `auto`: code has joined tables, fitted a model, or used several files or
+            numbers copied from what was printed, or the User asked for checks.
         here: The round.
         earlier: Those before it, whose tables may be used again.
     """
     codes = _codes(here)
-    if verify == "off" or not codes:
+    if when == "off" or not codes:
         return False
-    if verify == "always" or _ASKED.search(ends_of(here.user_query)):
+    if when == "always" or _ASKED.search(ends_of(here.user_query)):
         return True
     before = [code for one in earlier for code in _codes(one)]
     return bool(hard_because(codes, before, request=here.user_query))

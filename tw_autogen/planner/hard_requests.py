@@ -72,8 +72,8 @@ def _called(call: ast.Call) -> str:
 
 def _joins_in_sql(text: str) -> bool:
     """Return whether the words of a query with a join come one after the other."""
-    words = iter(_WORD.findall(text.lower()))
-    return all(wanted in words for wanted in ("select", "from", "join"))
+    tokens = iter(_WORD.findall(text.lower()))
+    return all(wanted in tokens for wanted in ("select", "from", "join"))
 
 
 def _is_import(node: ast.AST) -> bool:

@@ -23,7 +23,6 @@ from tw_autogen.conversation import (
     unfenced_json,
 )
 from tw_autogen.errors import ApprovalNeeded, ModelError, ModelUnreadable, RoundTooCostly
-from tw_autogen.escaped_text import trimmed, visible
 from tw_autogen.events import AnswerCheckSkipped, ModelDelayed, PromptTruncatedByServer
 from tw_autogen.model import BaseChatModel, ChatModel, Completion, FieldStream, Message, ask
 from tw_autogen.number_sources import unfounded_numbers
@@ -44,6 +43,8 @@ from tw_autogen.planner.static_prompt import static_prompt
 from tw_autogen.planner.user_request import bulletin, is_about_files, plan_so_far, problem_for_user, rounds_of_request
 from tw_autogen.recall import ChatHistory, DefinitionPrompt, Recall, add_examples
 from tw_autogen.role import PostStream, Role, Turn, Worker, capabilities_for
+from tw_autogen.text_escaping import visible
+from tw_autogen.text_truncation import trimmed
 
 NAME = "Planner"
 _ANSWER_CHARS = 5000
@@ -181,7 +182,7 @@ class Planner(Role):
     @property
     def _coders(self) -> list[tuple[str, str]]:
         taking = ((worker.name, worker.code_rules) for worker in self._workers if isinstance(worker, TakesCode))
-        return [one for one in taking if one[1]]
+        return [pair for pair in taking if pair[1]]
 
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
         """Answer the newest post: to a worker with the next step, or to the user.
@@ -206,7 +207,7 @@ class Planner(Role):
                 mine.plan, mine.approved = None, ""
         self._note_run(mine, here)
         mine.definitions.load_definitions(memory)
-        form = RequestedFormat.read("\n".join(one.user_query for one in asked))
+        form = RequestedFormat.read("\n".join(round_.user_query for round_ in asked))
         last = mine.plan is None or mine.plan.only_report_left
         forwarded = _forward(here, self.name, form) if last else None
         problems = form.problems(_full_answer(forwarded)) if forwarded else []
@@ -283,14 +284,17 @@ class Planner(Role):
                 seen = (
                     attachment.content for attachment in new.attachments if attachment.type is AttachmentType.image_url
                 )
-                images = tuple(one for one in seen if turn or is_embedded_image(one))  # no example has a server asked
+                # No example has a server asked.
+                images = tuple(image for image in seen if turn or is_embedded_image(image))
                 now = new.send_from == USER and new.id in {post.id for post in memory.rounds[-1].posts}
                 offers = self._offers(mine, new.message, turn) if now and turn else ""
                 date = _date_where_new(mine) if now and turn else ""
                 kept = mine.definitions.news(memory.rounds[-1].user_query) if now and turn else ""
                 own = new.send_from == USER and turn
-                said = mine.history.without_repeated_notes(new, memory.rounds) if own else new.message
-                mine.history.append_user(f"From: {new.send_from}{_unrun_note(new)}\n{said}{offers}{date}{kept}", images)
+                message = mine.history.without_repeated_notes(new, memory.rounds) if own else new.message
+                mine.history.append_user(
+                    f"From: {new.send_from}{_unrun_note(new)}\n{message}{offers}{date}{kept}", images
+                )
                 _note_result(mine.history, new)
 
     def _offers(self, mine: _PlannerState, request: str, turn: Turn) -> str:
@@ -367,10 +371,10 @@ class Planner(Role):
         if reply.stop is not Stop.Completed:
             return []
         problems = form.problems(_shaped(reply.message, form))
-        posts = [post for one in asked for post in one.posts]
+        posts = [post for round_ in asked for post in round_.posts]
         worked = any(post.send_from not in (USER, self.name) and not _unrun_note(post) for post in posts)
         if self._workers and not worked and any(map(is_about_files, asked)):
-            texts = [str(one["content"]) for one in shown]
+            texts = [str(message["content"]) for message in shown]
             numbers = unfounded_numbers(
                 reply.message, [text for text in texts if _UNRUN not in text.partition("\n")[0]]
             )
@@ -384,9 +388,9 @@ class Planner(Role):
     def _send_back(self, mine: _PlannerState, problems: Sequence[str], turn: Turn) -> None:
         """Append what is wrong with the model's answer to its history, once in a round."""
         mine.corrected = True
-        words = "; ".join(problems)
-        mine.history.append_user(_CORRECTION.format(words))
-        turn.emit(ModelDelayed(self.name, f"the answer is sent back: {words}"))
+        message = "; ".join(problems)
+        mine.history.append_user(_CORRECTION.format(message))
+        turn.emit(ModelDelayed(self.name, f"the answer is sent back: {message}"))
 
     def _checked(self, mine: _PlannerState, post: Post, turn: Turn, memory: Memory) -> tuple[Post, Post | None]:
         """Check an answer, where the setting `verify` says so.
@@ -403,9 +407,12 @@ class Planner(Role):
         first = mine.checks.checks is None
         failed = mine.checks.run(runner, _full_answer(post), self._model, turn, seconds=seconds)
         if failed and first:
-            asked = next((one for one in reversed(turn.round.posts) if one.send_to == runner.name), ran)
-            said = {AttachmentType.then: asked.content(AttachmentType.then), AttachmentType.stop: Stop.InProcess.value}
-            attachments = tuple(Attachment(kind, text) for kind, text in said.items() if text)
+            asked = next((post for post in reversed(turn.round.posts) if post.send_to == runner.name), ran)
+            contents = {
+                AttachmentType.then: asked.content(AttachmentType.then),
+                AttachmentType.stop: Stop.InProcess.value,
+            }
+            attachments = tuple(Attachment(kind, text) for kind, text in contents.items() if text)
             return post, Post(self.name, runner.name, failed_checks_report(failed), attachments)
         if mine.checks.checks:
             post = _with_problems(post.with_attachments([mine.checks.attachment()]), failed_check_messages(failed))
@@ -517,7 +524,7 @@ def _was_forwarded(post: Post, memory: Memory) -> bool:
     """Return whether a post's output went to the user as the next post of its round."""
     if not post.content(AttachmentType.execution_result):
         return False
-    here = next(one for one in memory.rounds if any(each.id == post.id for each in one.posts))
+    here = next(round_ for round_ in memory.rounds if any(each.id == post.id for each in round_.posts))
     after = [each.id for each in here.posts].index(post.id) + 1
     until = replace(here, posts=here.posts[:after])
     sent = _forward(until, memory.role, RequestedFormat.read(here.user_query))
@@ -541,8 +548,8 @@ def _shaped(message: str, form: RequestedFormat) -> str:
 
 def _with_problems(post: Post, problems: Iterable[str]) -> Post:
     """Return an answer with what is still wrong with it attached."""
-    words = "; ".join(problems)
-    return post.with_attachments([Attachment(AttachmentType.invalid_response, words)] if words else [])
+    message = "; ".join(problems)
+    return post.with_attachments([Attachment(AttachmentType.invalid_response, message)] if message else [])
 
 
 def _unrun_note(post: Post) -> str:
@@ -585,5 +592,5 @@ def _as_json(post: Post, *, then: bool) -> str:
     said.setdefault(names["reasoning"], "The worker's answer goes to the User.")
     sent: dict[str, Any] = {key: said.get(names.get(key, key)) or None for key in fields}
     if kept := post.attachment(AttachmentType.definitions):
-        sent["definitions"] = [one for one in kept.extra or () if isinstance(one, dict)]
+        sent["definitions"] = [definition for definition in kept.extra or () if isinstance(definition, dict)]
     return json.dumps(sent, ensure_ascii=False)

@@ -11,7 +11,6 @@ from typing import Any
 
 from tw_autogen.conversation import Plan, RequestedFormat, Step, is_json, unfenced_json
 from tw_autogen.errors import Unreadable
-from tw_autogen.escaped_text import shortened
 from tw_autogen.model import NoObject, read_code, read_object
 from tw_autogen.planner.loose_reply import (
     called,
@@ -26,6 +25,7 @@ from tw_autogen.planner.loose_reply import (
 )
 from tw_autogen.planner.reply_code import code_of, field_text, unshown_code
 from tw_autogen.recall import DefinitionPrompt
+from tw_autogen.text_truncation import shortened
 
 USER = "User"
 _FIELDS = {
@@ -247,29 +247,29 @@ class RetryReplyParser:
                 return PlannerReply(USER, unreadable.words, Stop.SecurityRisks if refused else Stop.Completed)
             problem = unreadable.problem
         except Unreadable as unreadable:
-            said = unfenced_json(text.strip())
-            is_ours = '"send_to"' in said or '"message"' in said
-            if self._worked and self._form.json and is_json(said) and not is_ours:
-                return PlannerReply(USER, said, Stop.Completed)
+            json_text = unfenced_json(text.strip())
+            is_ours = '"send_to"' in json_text or '"message"' in json_text
+            if self._worked and self._form.json and is_json(json_text) and not is_ours:
+                return PlannerReply(USER, json_text, Stop.Completed)
             problem = unreadable.problem
         raise Unreadable(f"{problem}{_FORM}{self._skeleton(concrete=_NO_MESSAGE in problem)}")
 
-    def _step(self, words: str, code: str) -> PlannerReply:
+    def _step(self, text: str, code: str) -> PlannerReply:
         """Return code for the worker that takes it, as the one step of a request that has no plan."""
-        message = words or _RUN
+        message = text or _RUN
         plan = None if self._has_plan else Plan((Step(1, _one_line(message)),))
         step = "" if self._has_plan else "1"
         return PlannerReply(self._coder, message, Stop.InProcess, plan=plan, current_plan_step=step, code=code)
 
-    def _is_answer(self, words: str) -> bool:
-        if self._worked and self._form.fits(self._form.shaped(words)):
+    def _is_answer(self, text: str) -> bool:
+        if self._worked and self._form.fits(self._form.shaped(text)):
             return True
-        plain = folded(words)
+        plain = folded(text)
         named = any(folded(worker) in plain for worker in self._workers)
-        code = "```python" in words
-        if self._only_report_left and not (named or code or is_promise(words) or is_question(words)):
+        code = "```python" in text
+        if self._only_report_left and not (named or code or is_promise(text) or is_question(text)):
             return True
-        open_work = named or code or any(map(str.isdigit, words))
+        open_work = named or code or any(map(str.isdigit, text))
         return self._in_words > 1 and (self._worked or not open_work)
 
     def _skeleton(self, *, concrete: bool) -> str:
@@ -298,12 +298,12 @@ def fallback_reply(reply: str, problem: str) -> PlannerReply:
     """
     try:
         fields = _named(called(read_object(reply), ()))
-        said = _words(fields.get("message", "")).strip()
-        if not said and "message" in fields:  # a reply in our form, which is nothing to show
-            said = _words(fields.get("reasoning", "")).strip() or _NO_WORDS
+        message = _words(fields.get("message", "")).strip()
+        if not message and "message" in fields:  # a reply in our form, which is nothing to show
+            message = _words(fields.get("reasoning", "")).strip() or _NO_WORDS
     except Unreadable:
-        said = ""
-    words, problem = (said or reply.strip())[:_FALLBACK_CHARS], problem.partition(_FORM)[0]
+        message = ""
+    words, problem = (message or reply.strip())[:_FALLBACK_CHARS], problem.partition(_FORM)[0]
     return PlannerReply(USER, f"{words}\n\n(The model's replies could not be read: {problem})", Stop.TaskFailure)
 
 
@@ -407,13 +407,13 @@ def _holds_code(field: str) -> bool:
     return bool(field.strip() and read_code(field).code)
 
 
-def _named(said: Mapping[str, Any]) -> dict[str, Any]:
+def _named(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a reply by their own names; None where nothing is said, or a word for it."""
     found: dict[str, Any] = {}
-    for key, value in said.items():
+    for key, value in fields.items():
         if value not in (None, "", [], {}):
             found.setdefault(folded(key), value)
-    named = {name: next((found[word] for word in words if word in found), None) for name, words in _FIELDS.items()}
+    named = {name: next((found[word] for word in keys if word in found), None) for name, keys in _FIELDS.items()}
     return named | {name: None for name in _NULLABLE if _words(named[name]).strip().casefold() in _NULLS}
 
 
@@ -456,14 +456,14 @@ def _receiver(fields: Mapping[str, str], workers: Sequence[str], problems: list[
 
 def _stop(fields: Mapping[str, str], send_to: str, problems: list[str], *, any_stop: bool, worked: bool) -> Stop:
     """Read `stop`; a missing one follows from the receiver, and `InProcess` to the User from the message."""
-    said = fields["stop"].strip()
+    word = fields["stop"].strip()
     if send_to != USER:
         return Stop.InProcess
-    if not said:
+    if not word:
         return Stop.Completed
-    plain = folded(said)
-    for stop, words in _STOPS.items():
-        if plain == stop.value.casefold() or plain in words:
+    plain = folded(word)
+    for stop, spellings in _STOPS.items():
+        if plain == stop.value.casefold() or plain in spellings:
             return stop
     if plain in _ONGOING:
         if is_question(fields["message"]):
@@ -472,12 +472,12 @@ def _stop(fields: Mapping[str, str], send_to: str, problems: list[str], *, any_s
             return Stop.Completed
     if not any_stop or plain in _ONGOING:
         known = ", ".join(stop.value for stop in _STOPS)
-        problems.append(f"`stop` is {said!r} in a message to the User: write one of {known}")
+        problems.append(f"`stop` is {word!r} in a message to the User: write one of {known}")
     return Stop.Completed
 
 
-def _plan(said: Mapping[str, Any], name: str, problems: list[str]) -> Plan | None:
-    text = _plan_text(said[name])
+def _plan(fields: Mapping[str, Any], name: str, problems: list[str]) -> Plan | None:
+    text = _plan_text(fields[name])
     if is_dots(text):
         return None
     try:
@@ -487,27 +487,27 @@ def _plan(said: Mapping[str, Any], name: str, problems: list[str]) -> Plan | Non
         return None
 
 
-def _plan_text(said: Any) -> str:
+def _plan_text(plain: Any) -> str:
     r"""Return a plan as text, a step a line, whatever it was sent as: text, a list, or an object of steps.
 
     Args:
-        said: A JSON value.
+        plain: A JSON value.
 
     Example:
         >>> _plan_text({"1": "load", "2": {"description": "report"}})
         '1. load\n2. report'
     """
-    if isinstance(said, dict) and isinstance(said.get("steps"), list | dict):
-        said = said["steps"]
-    if isinstance(said, dict) and any(isinstance(said.get(name), str) for name in _TEXTS):
-        said = [said]
-    if isinstance(said, list | dict):
-        steps = [_step_text(one) for one in (said.values() if isinstance(said, dict) else said)]
+    if isinstance(plain, dict) and isinstance(plain.get("steps"), list | dict):
+        plain = plain["steps"]
+    if isinstance(plain, dict) and any(isinstance(plain.get(name), str) for name in _TEXTS):
+        plain = [plain]
+    if isinstance(plain, list | dict):
+        steps = [_step_text(one) for one in (plain.values() if isinstance(plain, dict) else plain)]
         lines = [" ".join(step.split()) for step in steps if step.strip()]
         if any(map(Plan.is_numbered, lines)):
             return "\n".join(lines)
         return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
-    return "" if said is None else str(said)
+    return "" if plain is None else str(plain)
 
 
 def _step_text(step: Any) -> str:

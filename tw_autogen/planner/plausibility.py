@@ -56,7 +56,7 @@ def implausible(answer: str, request: str) -> list[str]:
         ['a share above 100 % (140)']
     """
     problems = []
-    shares = [found for found in _SHARE.finditer(answer) if not _CHANGES.search(found[0])]
+    shares = [match for match in _SHARE.finditer(answer) if not _CHANGES.search(match[0])]
     above = next((share[1] for share in shares if any(value > 100 for value in values_in(share[1]))), "")
     if above:
         problems.append(f"a share above 100 % ({above})")
@@ -79,11 +79,11 @@ def _columns(answer: str) -> list[list[str]]:
     """Return the columns of numbers that lines end with, from the right; a label alone with its value is one, too."""
     rows = []
     for line in answer.splitlines():
-        words = line.split()
-        last = itertools.islice(reversed(words), _MAX_COLUMNS)
+        cells = line.split()
+        last = itertools.islice(reversed(cells), _MAX_COLUMNS)
         numbers = list(itertools.takewhile(_FIELD.fullmatch, last))
-        if len(numbers) < len(words):  # without its label, or its index
+        if len(numbers) < len(cells):  # without its label, or its index
             rows.append(numbers)
         elif len(numbers) > 1:
             rows.append(numbers[:-1])
-    return [[row[at] for row in rows if len(row) > at] for at in range(max(map(len, rows), default=0))]
+    return [[row[index] for row in rows if len(row) > index] for index in range(max(map(len, rows), default=0))]

@@ -124,16 +124,16 @@ def _is_data(code: str) -> bool:
 
 def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
     """Yield the well-formed objects in a reply, and where each begins and ends."""
-    at, tries = text.find("{"), 0
-    while at >= 0 and tries < _MAX_OBJECTS and len(text) <= _LONGEST_CHARS:
+    position, tries = text.find("{"), 0
+    while position >= 0 and tries < _MAX_OBJECTS and len(text) <= _LONGEST_CHARS:
         tries += 1
         try:
-            value, end = _DECODER.raw_decode(text, at)
+            value, end = _DECODER.raw_decode(text, position)
         except (ValueError, RecursionError):
-            at = text.find("{", at + 1)
+            position = text.find("{", position + 1)
             continue
-        yield value, at, end
-        at = text.find("{", end)
+        yield value, position, end
+        position = text.find("{", end)
 
 
 def _codes_of_objects(text: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tw_autogen.planner.answer_checks import Verify
+from tw_autogen.planner.answer_checks import WhenChecked
 from tw_autogen.settings_trust import LOWER, NAMED, PROMPT
 
 
@@ -25,7 +25,7 @@ class PlannerSettings:
             `always`; `off`.
     """
 
-    verify: Verify = "off"
+    verify: WhenChecked = "off"
     approval: Literal["always", "never"] = "never"
     model: str = field(default="", metadata=NAMED)
     instructions: str = field(default="", metadata=PROMPT)

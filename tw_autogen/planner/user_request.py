@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tw_autogen.conversation import Memory, Plan, Round, RoundState, file_names
 from tw_autogen.errors import is_refused_prompt
-from tw_autogen.escaped_text import without_known_paragraphs
 from tw_autogen.planner.planner_reply import USER
+from tw_autogen.text_truncation import without_known_paragraphs
 
 _REMEDY = re.compile(r": (?=(?:put|send|find out|have a worker) )")
 _WORD = re.compile(r"[^\W\d_]{5,}")
@@ -54,10 +54,10 @@ def bulletin(asked: Sequence[Round], plan: Plan | None, date: str, definitions: 
     """
     lines = [f"The User's request:\n{message_of_user(asked[0])}"]
     for before, after in zip(asked, asked[1:], strict=False):
-        said = without_known_paragraphs(message_of_user(after), "\n\n".join(lines))
+        message = without_known_paragraphs(message_of_user(after), "\n\n".join(lines))
         question = f"The User was asked:\n{before.posts[-1].message}\nand answered:"
         failed = before.state is RoundState.failed
-        lines.append(f"{'The work on that failed. The User said:' if failed else question}\n{said}")
+        lines.append(f"{'The work on that failed. The User said:' if failed else question}\n{message}")
     if plan is not None:
         lines.append(f"The plan:\n{plan}")
     if date:
@@ -78,12 +78,12 @@ def is_about_files(asked: Round) -> bool:
     Args:
         asked: A round of a request.
     """
-    words, said = asked.user_query, message_of_user(asked)
-    notes = said[len(words) :].lstrip() if said.startswith(words) else said
+    query, message = asked.user_query, message_of_user(asked)
+    notes = message[len(query) :].lstrip() if message.startswith(query) else message
     brought, _, folder = notes.partition("\n\n")  # what is said of the folder's files stands further down
     listed = "\n".join(line for line in folder.splitlines() if line.startswith(("'", "-", " ")))
-    shared = set(_WORD.findall(words.casefold())).intersection(_WORD.findall(listed.casefold()))
-    return bool(shared or file_names(words) or file_names(brought))
+    shared = set(_WORD.findall(query.casefold())).intersection(_WORD.findall(listed.casefold()))
+    return bool(shared or file_names(query) or file_names(brought))
 
 
 def plan_so_far(asked: Sequence[Round], name: str) -> Plan | None:
@@ -107,7 +107,7 @@ def problem_for_user(problem: str) -> str:
         >>> problem_for_user("@r[nan] is no value: find out why it is not a number, and put the value there")
         '@r[nan] is no value'
     """
-    words = _REMEDY.split(problem)[0]
+    text = _REMEDY.split(problem)[0]
     for of_model, of_user in _USERS_WORDS.items():
-        words = words.replace(of_model, of_user)
-    return words
+        text = text.replace(of_model, of_user)
+    return text

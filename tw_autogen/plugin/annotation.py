@@ -15,14 +15,14 @@ NO_EXPRESSION = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What Python's parser raises for words that are no expression, among them half a surrogate pair and deep nesting."""
 
 
-def short_type(words: str) -> str:
+def short_type(annotation: str) -> str:
     """Return a type without the modules' names.
 
     Example:
         >>> short_type("dict[str, pd.DataFrame] | Literal['a.b']")
         "dict[str, DataFrame] | Literal['a.b']"
     """
-    return _MODULES.sub(lambda found: found["text"] or "", words)
+    return _MODULES.sub(lambda match: match["text"] or "", annotation)
 
 
 def spelled(annotation: Any) -> str:
@@ -74,6 +74,6 @@ def _read_node(node: ast.expr) -> tuple[str, str]:
         return type_and_words(node.value)
     if isinstance(node, ast.Subscript) and unparsed(node.value).rpartition(".")[2] == "Annotated":
         kind, *more = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        words = [one.value for one in more if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-        return _read_node(kind)[0], "; ".join(words)
+        texts = [one.value for one in more if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        return _read_node(kind)[0], "; ".join(texts)
     return short_type(unparsed(node)), ""

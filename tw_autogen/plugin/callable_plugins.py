@@ -169,18 +169,18 @@ def _given(parameters: Any) -> tuple[Parameter, ...]:
     return tuple(parameters)
 
 
-def _described(name: str, words: Any) -> Parameter:
+def _described(name: str, description: Any) -> Parameter:
     """Read what stands behind a parameter's name: a type, or a text that spells one, or else describes it."""
-    if not isinstance(words, str):
-        return Parameter(name, spelled(words), required=True)
+    if not isinstance(description, str):
+        return Parameter(name, spelled(description), required=True)
     try:
-        nodes = list(ast.walk(expression_of(words.strip())))
+        nodes = list(ast.walk(expression_of(description.strip())))
     except NO_EXPRESSION:
-        return Parameter(name, required=True, description=words)
+        return Parameter(name, required=True, description=description)
     forms = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.BitOr, ast.Tuple, ast.List, ast.Constant, ast.Load)
     if all(isinstance(node, forms) for node in nodes):
-        return Parameter(name, words.strip(), required=True)
-    return Parameter(name, required=True, description=words)
+        return Parameter(name, description.strip(), required=True)
+    return Parameter(name, required=True, description=description)
 
 
 def _check_given(function: Callable[..., Any], name: str, parameters: tuple[Parameter, ...]) -> None:

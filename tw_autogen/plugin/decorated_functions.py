@@ -48,8 +48,8 @@ def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
             path=path,
         )
     specs = [_spec(function, decorator, path) for function, decorator in found]
-    for at, (function, _) in enumerate(found):
-        if function.name in [one.name for one in specs[:at]]:
+    for index, (function, _) in enumerate(found):
+        if function.name in [one.name for one in specs[:index]]:
             raise PluginLoadError(f"there are two functions {function.name!r}", path=path, line=function.lineno)
     return tuple(replace(spec, text=text, files=trusted_files_for(path)) for spec in specs)
 
@@ -114,8 +114,8 @@ def _options(decorator: ast.expr, path: Path) -> dict[str, Any]:
     options = {}
     for keyword in decorator.keywords:
         if keyword.arg not in _OPTIONS:
-            words = f"unknown option {keyword.arg!r}{nearest(str(keyword.arg), _OPTIONS)}"
-            raise PluginLoadError(f"@plugin: {words}", path=path, line=decorator.lineno)
+            message = f"unknown option {keyword.arg!r}{nearest(str(keyword.arg), _OPTIONS)}"
+            raise PluginLoadError(f"@plugin: {message}", path=path, line=decorator.lineno)
         try:
             value = ast.literal_eval(keyword.value)
         except (TypeError, ValueError):

@@ -59,9 +59,9 @@ def read_doc(text: str | None) -> Doc:
     names = (
         (name.strip(), param) for param in parsed.params for name in param.arg_name.split(",")
     )  # NumPy: `x, y : float`
-    words = {name: _flat(one.description or "") for name, one in names}
+    texts = {name: _flat(one.description or "") for name, one in names}
     description = (parsed.description or "").strip().split("\n\n")[0]
-    return Doc(_flat(description), {name: said for name, said in words.items() if said}, _returns(parsed), _calls(text))
+    return Doc(_flat(description), {name: text for name, text in texts.items() if text}, _returns(parsed), _calls(text))
 
 
 def _parsed(text: str) -> docstring_parser.Docstring:
@@ -82,9 +82,9 @@ def _returns(parsed: docstring_parser.Docstring) -> str:
     found = parsed.returns
     if found is None:
         return ""
-    words = _flat(found.description or "")
+    text = _flat(found.description or "")
     start = (found.type_name or "").strip()
-    return f"{start}: {words}" if " " in start and "[" not in start else words  # prose with a colon is no type
+    return f"{start}: {text}" if " " in start and "[" not in start else text  # prose with a colon is no type
 
 
 def _calls(text: str) -> str:

@@ -60,8 +60,8 @@ def read_entry(point: EntryPoint) -> tuple[PluginSpec, ...]:
     except ConfigError as error:
         raise ConfigError(f"plugin {point.name!r} of {_package(point)}: {error}") from error
     except (Exception, SystemExit) as error:  # foreign code: whatever its import raises
-        words = f"{point.value} can't be loaded: {type(error).__name__}: {error}"
-        raise ConfigError(f"plugin {point.name!r} of {_package(point)}: {words}") from error
+        message = f"{point.value} can't be loaded: {type(error).__name__}: {error}"
+        raise ConfigError(f"plugin {point.name!r} of {_package(point)}: {message}") from error
 
 
 def _place(point: EntryPoint) -> Path:

@@ -81,8 +81,8 @@ def is_folder(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        words = f"it can't be looked at ({error.strerror}); chmod u+x the folders above it, or name another one"
-        raise PluginSpecError(f"{words} (plugin.folder)", path=path) from error
+        reason = f"it can't be looked at ({error.strerror}); chmod u+x the folders above it, or name another one"
+        raise PluginSpecError(f"{reason} (plugin.folder)", path=path) from error
 
 
 def read_file(path: Path) -> tuple[PluginSpec, ...]:
@@ -175,12 +175,12 @@ def _files(folder: Path, unseen: Callable[[Path], bool] = lambda path: False) ->
             named = [one for one in found if one.name.endswith(_SUFFIXES) and not unseen(Path(one.path))]
             sizes = {one.name: one.stat().st_size for one in named if one.is_file()}
     except OSError as error:
-        words = f"it can't be listed ({error.strerror}); chmod u+rx, or name another folder (plugin.folder)"
-        raise PluginSpecError(words, path=folder) from error
+        reason = f"it can't be listed ({error.strerror}); chmod u+rx, or name another folder (plugin.folder)"
+        raise PluginSpecError(reason, path=folder) from error
     read_bytes = sum(size for size in sizes.values() if size <= MAX_BYTES)  # larger ones are not read
     if len(sizes) > _MAX_FILES or read_bytes > _MAX_FOLDER_BYTES:
-        words = f"at most {_MAX_FILES} of {_MAX_FOLDER_BYTES >> 20} MB together are read as plugins"
-        raise PluginSpecError(f"{len(sizes)} YAML and Python files of {read_bytes} bytes; {words}", path=folder)
+        reason = f"at most {_MAX_FILES} of {_MAX_FOLDER_BYTES >> 20} MB together are read as plugins"
+        raise PluginSpecError(f"{len(sizes)} YAML and Python files of {read_bytes} bytes; {reason}", path=folder)
     return [folder / name for name in sorted(sizes)]
 
 

@@ -9,8 +9,8 @@ from itertools import zip_longest
 from pathlib import PurePath
 from typing import Any
 
-from tw_autogen.escaped_text import shortened
 from tw_autogen.plugin.spec import Parameter
+from tw_autogen.text_truncation import shortened
 
 _TEXT = frozenset({"str", "string", "None", "Optional", "Union"})
 _NO_TEXT = re.compile(r"(?:int|float|complex|bool|list|tuple|set|frozenset|dict)(?:\[[^|]*\])?(?: ?\| ?None)?")

@@ -116,10 +116,10 @@ def check_imports(spec: PluginSpec, python: str) -> None:
     needed = [one for one in missing_imports(spec.source(), text=spec.text) if one.at_once]
     if needed:
         names = ", ".join(one.name for one in needed)
-        words = f"{spec.name} needs the package{'s' * (len(needed) > 1)} {names}"
-        if all(one.name.startswith(_THEIRS) for one in needed):
-            words = f"{spec.name} imports {names}, which has no counterpart here"
-        raise PluginLoadError(words, path=spec.source(), line=needed[0].line)
+        message = f"{spec.name} needs the package{'s' * (len(needed) > 1)} {names}"
+        if all(module.name.startswith(_THEIRS) for module in needed):
+            message = f"{spec.name} imports {names}, which has no counterpart here"
+        raise PluginLoadError(message, path=spec.source(), line=needed[0].line)
 
 
 def _imports(body: list[ast.stmt], *, at_once: bool) -> Iterator[tuple[str, int, bool]]:

@@ -76,13 +76,15 @@ def check_arguments(spec: PluginSpec, given: Mapping[str, Any]) -> dict[str, Any
         wrong = problems_of(error, "arguments")
         names = ", ".join(parameter.name for parameter in spec.parameters) or "none"
         raise ValueError(f"{spec.name}: {wrong}. Its arguments: {names}") from error
-    fields = ((f"f{at}", parameter.name) for at, parameter in enumerate(spec.parameters))
+    fields = ((f"f{index}", parameter.name) for index, parameter in enumerate(spec.parameters))
     return {name: getattr(model, field) for field, name in fields if field in model.model_fields_set}
 
 
 def _model(spec: PluginSpec) -> type[pydantic.BaseModel]:
     fields: dict[str, Any] = {}
-    for at, parameter in enumerate(spec.parameters):  # pydantic has a use for some names, `_limit` and `model_config`
+    for index, parameter in enumerate(
+        spec.parameters
+    ):  # pydantic has a use for some names, `_limit` and `model_config`
         kind, known = _type(parameter.type)
         notes = [
             parameter.description,
@@ -91,20 +93,20 @@ def _model(spec: PluginSpec) -> type[pydantic.BaseModel]:
         ]
         about = "; ".join(note for note in notes if note) or None
         if parameter.required:
-            fields[f"f{at}"] = (kind, pydantic.Field(alias=parameter.name, description=about))
+            fields[f"f{index}"] = (kind, pydantic.Field(alias=parameter.name, description=about))
         else:
             default = None if parameter.default is NO_DEFAULT else parameter.default
             maybe = kind if default is not None else Union[kind, None]  # noqa: UP007 - made from values
-            fields[f"f{at}"] = (maybe, pydantic.Field(default, alias=parameter.name, description=about))
+            fields[f"f{index}"] = (maybe, pydantic.Field(default, alias=parameter.name, description=about))
     return pydantic.create_model(f"{spec.name}_arguments", __config__=pydantic.ConfigDict(extra="forbid"), **fields)
 
 
-def _type(words: str) -> tuple[Any, bool]:
+def _type(annotation: str) -> tuple[Any, bool]:
     """Return the type that words spell, and whether all of them were understood."""
     try:
-        kind = _resolved(expression_of(" ".join(words.split())))
+        kind = _resolved(expression_of(" ".join(annotation.split())))
     except (*NO_EXPRESSION, LookupError, TypeError):
-        return Any, words.strip().lower() in ("any", "")
+        return Any, annotation.strip().lower() in ("any", "")
     return kind, True
 
 

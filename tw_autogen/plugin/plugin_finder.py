@@ -64,25 +64,25 @@ def find_plugins(
     """
     if isinstance(wanted, (str, Path, PluginSpec)) or callable(wanted) or not isinstance(wanted, Iterable):
         wanted = [wanted]
-    found = {spec.name: spec for spec in project}
-    for one in wanted:
-        for spec in _specs(one, shipped, own):
-            if _has_twin(spec, found):
-                found[spec.name] = replace(found[spec.name], optional=False)
+    specs = {spec.name: spec for spec in project}
+    for path in wanted:
+        for spec in _specs(path, shipped, own):
+            if _has_twin(spec, specs):
+                specs[spec.name] = replace(specs[spec.name], optional=False)
             else:
-                found[spec.name] = check_source(spec)
-                for line in renamed_parameters(spec, found[spec.name]):
+                specs[spec.name] = check_source(spec)
+                for line in renamed_parameters(spec, specs[spec.name]):
                     _log.warning("%s: %s", spec.path, line)
-    return tuple(found.values())
+    return tuple(specs.values())
 
 
-def _has_twin(spec: PluginSpec, found: Mapping[str, PluginSpec]) -> bool:
+def _has_twin(spec: PluginSpec, specs: Mapping[str, PluginSpec]) -> bool:
     """Return whether a plugin is among those found.
 
     Raises:
         PluginSpecError: another one of its name is.
     """
-    twin = found.get(spec.name)
+    twin = specs.get(spec.name)
     if twin is not None and not _same(twin, spec):
         raise PluginSpecError(
             f"there is a plugin {spec.name!r} already, from {twin.path or 'Python'}; rename one of the two",
@@ -193,12 +193,12 @@ def _named(name: str, shipped: Path | None, own: Path | None) -> tuple[PluginSpe
 
 def _registered(tree: ast.Module, spec: PluginSpec, path: Path) -> ast.ClassDef | Function:
     functions = [function for function, _ in decorated_in(tree, path)]
-    named = [one for one in functions if one.name == spec.name]
+    named = [function for function in functions if function.name == spec.name]
     if named:
         return named[0]
     found = registered_in(tree)
     if not found:
-        others = ", ".join(one.name for one in functions)
+        others = ", ".join(function.name for function in functions)
         more = f", and @plugin stands on {others}, not on {spec.name}" if others else ""
         raise PluginLoadError(f"no class or function here has the decorator @register_plugin{more}", path=path)
     if len(found) > 1:
@@ -215,10 +215,10 @@ def _called(node: ast.ClassDef | Function, tree: ast.Module, path: Path) -> Func
     """Find what is called: the function, or the class's `__call__`, also in a parent class in the same file."""
     if not isinstance(node, ast.ClassDef):
         return node
-    classes = {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
-    for one in node.body:
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == "__call__":
-            return one
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    for statement in node.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) and statement.name == "__call__":
+            return statement
     parents = [last_word(base) for base in node.bases]
     for name in parents:
         if name in classes and classes[name] is not node:
@@ -255,8 +255,12 @@ def _check_signature(
 def _names(signature: Signature) -> tuple[list[str], list[str], bool]:
     """Return the parameters that can be passed by position, all that have a name, and whether others are accepted."""
     every = list(signature.parameters.values())
-    positional = [one.name for one in every if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    named = positional + [one.name for one in every if one.kind is one.KEYWORD_ONLY]
+    positional = [
+        parameter.name
+        for parameter in every
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    named = positional + [parameter.name for parameter in every if parameter.kind is parameter.KEYWORD_ONLY]
     return positional, named, len(named) < len(every)
 
 
@@ -266,10 +270,10 @@ def _renamed(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[P
     if takes_any or listed <= set(taken):
         return parameters
     return tuple(
-        replace(parameter, name=positional[at])
-        if parameter.name not in taken and at < len(positional) and positional[at] not in listed
+        replace(parameter, name=positional[index])
+        if parameter.name not in taken and index < len(positional) and positional[index] not in listed
         else parameter
-        for at, parameter in enumerate(parameters)
+        for index, parameter in enumerate(parameters)
     )
 
 

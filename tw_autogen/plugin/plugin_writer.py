@@ -70,8 +70,8 @@ def write_plugin(
         raise ConfigError(f"{function!r}: expected a function on the top level of a module")
     spec = callable_plugin(function, name=name)
     if structured := structured_types(function).keys() - {RESULT}:
-        words = f"{', '.join(sorted(structured))}: a YAML has no words for such types"
-        raise ConfigError(f"{function.__name__}: {words}; hand the function over, plugins=[{function.__name__}]")
+        message = f"{', '.join(sorted(structured))}: a YAML has no words for such types"
+        raise ConfigError(f"{function.__name__}: {message}; hand the function over, plugins=[{function.__name__}]")
     named, file, folder = folder, _file(function), folder.resolve()
     root = file.parents[function.__module__.count(".") + (file.name == "__init__.py")]
     options = plugin_options(function)

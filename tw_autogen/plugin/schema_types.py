@@ -63,7 +63,7 @@ class Schema:
         kind = plain.get("type")
         if isinstance(kind, list) and kind:
             few = len(kind) <= len(_NAMES)
-            return _union([self._at({**plain, "type": one}).type(depth) for one in kind]) if few else "Any"
+            return _union([self._at({**plain, "type": kind_name}).type(depth) for kind_name in kind]) if few else "Any"
         if kind == "array" or (kind is None and "items" in plain):
             inner = self._at(plain.get("items")).type(depth - 1)
             return "list" if inner == "Any" else f"list[{inner}]"
@@ -76,7 +76,7 @@ class Schema:
     def fields(self) -> dict[str, Schema]:
         """Return the properties of an object by name."""
         found = self.plain.get("properties")
-        return {str(name): self._at(one) for name, one in found.items()} if isinstance(found, Mapping) else {}
+        return {str(name): self._at(field) for name, field in found.items()} if isinstance(found, Mapping) else {}
 
     def properties_of_any_variant(self) -> dict[str, Schema]:
         """Return the properties by name, also those that only one of several choices has."""
@@ -124,7 +124,7 @@ class Schema:
 
     def _alternatives(self) -> list[Schema]:
         parts = (_or_empty(self.plain.get(key), list) for key in ("anyOf", "oneOf"))
-        return [self._at(one) for some in parts for one in some[:_MAX_CHOICES]]
+        return [self._at(part) for some in parts for part in some[:_MAX_CHOICES]]
 
     def _at(self, plain: Any) -> Schema:
         return Schema(plain, self._whole)
@@ -149,12 +149,12 @@ class Schema:
         fields: dict[str, Any] = {}
         needed: list[Any] = []
         own = {key: value for key, value in plain.items() if key != "allOf"}
-        for one in [*(part for part in plain["allOf"] if isinstance(part, Mapping)), own]:
-            one = self._pointed(one["$ref"]) if isinstance(one.get("$ref"), str) else one
-            if isinstance(one, Mapping) and self._affords(one):
-                fields.update(_or_empty(one.get("properties"), dict))
-                needed += _or_empty(one.get("required"), list)
-                merged.update(one)
+        for schema in [*(part for part in plain["allOf"] if isinstance(part, Mapping)), own]:
+            schema = self._pointed(schema["$ref"]) if isinstance(schema.get("$ref"), str) else schema
+            if isinstance(schema, Mapping) and self._affords(schema):
+                fields.update(_or_empty(schema.get("properties"), dict))
+                needed += _or_empty(schema.get("required"), list)
+                merged.update(schema)
         merged.update(properties=fields, required=needed)
         return {key: value for key, value in merged.items() if value or key not in ("properties", "required")}
 
@@ -162,7 +162,7 @@ class Schema:
         """Return whether there is work left for one more look at a schema, and count it."""
         whole = self._whole
         if whole._work > 0:
-            whole._work -= 1 + len(plain) + sum(len(one) for one in plain.values() if isinstance(one, _SIZED))
+            whole._work -= 1 + len(plain) + sum(len(value) for value in plain.values() if isinstance(value, _SIZED))
         return whole._work > 0
 
     def _pointed(self, reference: str) -> Any:
@@ -195,4 +195,4 @@ def _union(kinds: list[str]) -> str:
     once = list(dict.fromkeys(kinds))
     if "Any" in once:
         return "Any"
-    return " | ".join(sorted(once, key=lambda one: one == "None"))
+    return " | ".join(sorted(once, key=lambda name: name == "None"))

@@ -59,12 +59,17 @@ def parameters_of(signature: inspect.Signature, doc: Doc) -> tuple[Parameter, ..
             raise ValueError(
                 f"`{'**' if parameter.kind is parameter.VAR_KEYWORD else '*'}{parameter.name}` says nothing to a model"
             )
-        kind, words = type_and_words(parameter.annotation)
-        words = doc.parameters.get(parameter.name) or words
+        kind, description = type_and_words(parameter.annotation)
+        description = doc.parameters.get(parameter.name) or description
         by = _BY.get(parameter.kind, "")
         found.append(
             Parameter(
-                parameter.name, kind, parameter.default is parameter.empty, words, shown_default(parameter.default), by
+                parameter.name,
+                kind,
+                parameter.default is parameter.empty,
+                description,
+                shown_default(parameter.default),
+                by,
             )
         )
     return tuple(found)
@@ -77,8 +82,8 @@ def result_of(signature: inspect.Signature, doc: Doc) -> tuple[Parameter, ...]:
         signature: Of an object, or as `signature_in` reads it.
         doc: The function's docstring; describes it.
     """
-    kind, words = type_and_words(signature.return_annotation)
-    return () if kind == "None" else (Parameter("result", kind, description=doc.returns or words),)
+    kind, description = type_and_words(signature.return_annotation)
+    return () if kind == "None" else (Parameter("result", kind, description=doc.returns or description),)
 
 
 def shown_default(default: Any) -> Any:

@@ -237,8 +237,8 @@ def _read_keys(plain: Any, known: Mapping[str, type], *needed: str, path: Path, 
     for key, value in given.items():
         kinds = (int, float) if known[key] is float else known[key]
         if not isinstance(value, kinds) or (isinstance(value, bool) and known[key] in (int, float)):
-            words = f"expected {_WORDS[known[key]]}, found {value!r} ({type(value).__name__})"
-            raise PluginSpecError(f"{where}{key}: {words}", path=path)
+            message = f"expected {_WORDS[known[key]]}, found {value!r} ({type(value).__name__})"
+            raise PluginSpecError(f"{where}{key}: {message}", path=path)
     return given
 
 
@@ -251,20 +251,18 @@ def _read_parameter(plain: Any, at: str, path: Path) -> Parameter:
 
 def _check_parameters(parameters: tuple[Parameter, ...], path: Path) -> None:
     seen: set[str] = set()
-    for at, parameter in enumerate(parameters, 1):
-        _check_name(parameter.name, f"parameters[{at}].name", path)
+    for number, parameter in enumerate(parameters, 1):
+        _check_name(parameter.name, f"parameters[{number}].name", path)
         if parameter.name in seen:
-            raise PluginSpecError(f"parameters[{at}]: {parameter.name!r} stands there twice", path=path)
+            raise PluginSpecError(f"parameters[{number}]: {parameter.name!r} stands there twice", path=path)
         if parameter.required and parameter.default is not NO_DEFAULT:
             raise PluginSpecError(
-                f"parameters[{at}]: {parameter.name!r} is required and has a default; leave one of the two out",
+                f"parameters[{number}]: {parameter.name!r} is required and has a default; leave one of the two out",
                 path=path,
             )
         if parameter.by and parameter.by not in _BY:
-            raise PluginSpecError(
-                f"parameters[{at}].by: expected {' or '.join(_BY)}, found {parameter.by!r}{nearest(parameter.by, _BY)}",
-                path=path,
-            )
+            found = f"found {parameter.by!r}{nearest(parameter.by, _BY)}"
+            raise PluginSpecError(f"parameters[{number}].by: expected {' or '.join(_BY)}, {found}", path=path)
         seen.add(parameter.name)
 
 

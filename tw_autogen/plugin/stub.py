@@ -125,15 +125,15 @@ def _result(returns: tuple[Parameter, ...]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _type(words: str) -> str:
+def _type(annotation: str) -> str:
     """Spell a type as Python does; words that are no expression become text, which is a valid annotation too."""
-    words = _flat(words)
-    known = _TYPES.get(words.lower(), words)
+    annotation = _flat(annotation)
+    known = _TYPES.get(annotation.lower(), annotation)
     try:
         is_list = isinstance(expression_of(known), ast.Tuple)  # whose commas would separate parameters
     except NO_EXPRESSION:
-        return repr(words)
-    return repr(words) if is_list else known
+        return repr(annotation)
+    return repr(annotation) if is_list else known
 
 
 def _flat(text: str) -> str:

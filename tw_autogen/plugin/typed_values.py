@@ -64,8 +64,8 @@ def in_json_form(parameter: Parameter, adapter: pydantic.TypeAdapter[Any], *, re
     except pydantic.errors.PydanticInvalidForJsonSchema:
         return parameter
     schema = Schema(plain)
-    words = (parameter.description, schema.shape() or schema.about())
-    return replace(parameter, type=schema.type(), description=" ".join(filter(None, words)))
+    descriptions = (parameter.description, schema.shape() or schema.about())
+    return replace(parameter, type=schema.type(), description=" ".join(filter(None, descriptions)))
 
 
 def with_json_values(

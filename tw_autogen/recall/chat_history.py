@@ -14,9 +14,9 @@ from typing import Any
 
 from tw_autogen.conversation import Memory, Post, Round, RoundState
 from tw_autogen.errors import REFUSED, ModelError, is_refused_prompt
-from tw_autogen.escaped_text import long_paragraphs, without_known_paragraphs, without_middle
 from tw_autogen.model import TokenEstimate
 from tw_autogen.python_source import parsed_cell
+from tw_autogen.text_truncation import long_paragraphs, without_known_paragraphs, without_middle
 
 _Content = str | list[dict[str, Any]]
 """Text, or text and image parts."""
@@ -108,13 +108,13 @@ class ChatHistory:
         self.max_tokens = limit
         return prompt_tokens
 
-    def end_examples(self, words: str) -> None:
+    def end_examples(self, text: str) -> None:
         """Make all messages so far, the examples, part of the static beginning, which is never shortened.
 
         Args:
-            words: What ends the examples; what is appended next follows them.
+            text: What ends the examples; what is appended next follows them.
         """
-        self.append_user(words)
+        self.append_user(text)
         self._static = len(self.messages) - 1
         self._fixed = self._front = self.messages[-1]["content"]
         self._begun = {}
@@ -151,42 +151,42 @@ class ChatHistory:
             old[0] = {**old[0], "content": _after(old[0]["content"], self._fixed)}
         return old
 
-    def replace_oldest(self, count: int, words: str) -> None:
+    def replace_oldest(self, count: int, summary: str) -> None:
         """Replace the oldest messages after the static part by a text.
 
         Args:
             count: How many messages.
-            words: The text, such as a summary.
+            summary: The text that stands in their place.
         """
-        at, end = self._static, self._static + count
+        start, end = self._static, self._static + count
         for part in (
             part
-            for message in self.messages[at:end]
+            for message in self.messages[start:end]
             if message["role"] == "user"
             for part in _parts(message["content"])
         ):
             self.results.drop(part.get("text", ""))
         follows = self.messages[end] if end < len(self.messages) else None
         answered = follows is not None and follows["role"] != "user"
-        said = "" if follows is None or answered else follows["content"]
-        self._front = _joined(self._fixed, words)
-        self.messages[at : end + bool(said)] = [{"role": "user", "content": _joined(self._front, said)}]
+        next_text = "" if follows is None or answered else follows["content"]
+        self._front = _joined(self._fixed, summary)
+        self.messages[start : end + bool(next_text)] = [{"role": "user", "content": _joined(self._front, next_text)}]
         gone = count - 1 if answered else count  # what the user says next is added to the summary
-        self._begun = {key: max(at, one - gone) for key, one in self._begun.items()}
+        self._begun = {key: max(start, index - gone) for key, index in self._begun.items()}
 
-    def append_user(self, words: str, images: tuple[str, ...] = ()) -> None:
+    def append_user(self, text: str, images: tuple[str, ...] = ()) -> None:
         """Append a text of the user, to the last message if that has no answer yet.
 
         Args:
-            words: Text; a blank line separates it from a text before it.
+            text: Text; a blank line separates it from a text before it.
             images: URLs (`data:` or `https:`) that become image parts after the text.
         """
         seen = [{"type": "image_url", "image_url": {"url": url}} for url in images]
         last = self.messages[-1]
         if last["role"] == "user":
-            last["content"] = _joined(last["content"], words, seen)
+            last["content"] = _joined(last["content"], text, seen)
         else:
-            self.messages.append({"role": "user", "content": _joined(words, seen)})
+            self.messages.append({"role": "user", "content": _joined(text, seen)})
 
     def pruned(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return messages with a part only of each result that a later one has superseded.
@@ -229,7 +229,7 @@ class ChatHistory:
             True if there was one to cut.
         """
         mine = [message for message in self.messages[self._static :] if message["role"] == "user"]
-        lengths = [(sum(len(part.get("text", "")) for part in _parts(one["content"])), one) for one in mine]
+        lengths = [(sum(len(part.get("text", "")) for part in _parts(message["content"])), message) for message in mine]
         chars, longest = max(lengths, key=lambda length: length[0], default=(0, {}))
         if chars < min_chars:
             return False
@@ -281,10 +281,10 @@ class ChatHistory:
             post: The user's.
             rounds: What the role sees; the user's own words are left alone.
         """
-        own = next((one.user_query for one in rounds if any(post.id == each.id for each in one.posts)), "")
-        words, notes = (own, post.message[len(own) :]) if post.message.startswith(own) else (post.message, "")
+        own = next((round_.user_query for round_ in rounds if any(post.id == each.id for each in round_.posts)), "")
+        text, notes = (own, post.message[len(own) :]) if post.message.startswith(own) else (post.message, "")
         before, self._notes = self._notes, notes
-        return words + without_known_paragraphs(notes, before)
+        return text + without_known_paragraphs(notes, before)
 
     def repeat_notes(self) -> None:
         """Append the session's notes that a summary has taken out, so far as they still hold."""
@@ -298,11 +298,11 @@ class ChatHistory:
             parts: Texts.
         """
         told = [part.get("text", "") for message in self.messages[1:] for part in _parts(message["content"])]
-        return [one for one in parts if not any(one in text for text in told)]
+        return [part for part in parts if not any(part in text for text in told)]
 
-    def append_assistant(self, words: str) -> None:
+    def append_assistant(self, text: str) -> None:
         """Append an answer that came without a call: of a stored round, or forwarded."""
-        self.messages.append({"role": "assistant", "content": words})
+        self.messages.append({"role": "assistant", "content": text})
 
     def unread(self, memory: Memory) -> Iterator[Post | Round]:
         """Yield what is not in this history yet, oldest first; a round begins with its first post.
@@ -316,25 +316,25 @@ class ChatHistory:
             Posts, and after the posts of a round that has failed since, that round. Of one in which a prompt was
             refused, as in `withdraw_if_refused`, those after the role's own last one are left out.
         """
-        for one in memory.rounds:
-            answered = [at for at, post in enumerate(one.posts, 1) if post.send_from == memory.role]
-            until = max(answered, default=0) if _is_refusal(one.error) else None
-            for post in one.posts[:until]:
+        for round_ in memory.rounds:
+            answered = [number for number, post in enumerate(round_.posts, 1) if post.send_from == memory.role]
+            until = max(answered, default=0) if _is_refusal(round_.error) else None
+            for post in round_.posts[:until]:
                 if post.id not in self._seen:
-                    self.begin_round(one.id)
+                    self.begin_round(round_.id)
                     yield post
                     self._seen.add(post.id)
-            if one.state is RoundState.failed and one.id not in self._seen:
-                yield one
-                self._seen.add(one.id)
+            if round_.state is RoundState.failed and round_.id not in self._seen:
+                yield round_
+                self._seen.add(round_.id)
 
     def mark_read(self, post: Post) -> None:
         """Mark a post as read that is in the history: the role's own as the model's answer, or its task."""
         self._seen.add(post.id)
 
 
-def _is_refusal(said: str) -> bool:
-    return _REFUSED.search(said) is not None and is_refused_prompt(said)
+def _is_refusal(error: str) -> bool:
+    return _REFUSED.search(error) is not None and is_refused_prompt(error)
 
 
 def _halved(text: str) -> str:
@@ -401,8 +401,8 @@ class SupersededResults:
         if not ok:
             self._failed.append(report)
             return
-        for one in self._failed:
-            self._note_shorter(one, _FAILURE_CHARS, _REPLACED)
+        for failure in self._failed:
+            self._note_shorter(failure, _FAILURE_CHARS, _REPLACED)
         self._failed.clear()
         name, cut = self._cut
         if name and _reads(code, name):
@@ -449,4 +449,4 @@ def _reads(code: str, name: str) -> bool:
     """
     tree = parsed_cell(code)
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)] if tree else []
-    return any(one.id == name and isinstance(one.ctx, ast.Load) for one in names)
+    return any(node.id == name and isinstance(node.ctx, ast.Load) for node in names)

@@ -11,8 +11,8 @@ from string import Template
 from typing import Any
 
 from tw_autogen.conversation import Definitions, Memory
-from tw_autogen.escaped_text import ends_of
 from tw_autogen.recall.chat_history import ChatHistory
+from tw_autogen.text_truncation import ends_of
 
 _SECTION = Template(Path(__file__).with_name("definitions.md").read_text(encoding="utf-8").strip())
 _FIELD = "Your reply has one more field, `definitions`: a list of changes, else null."
@@ -88,8 +88,8 @@ class DefinitionPrompt:
         for told in filter(None, (self._section if self.wanted else "", self._told)):
             history.replace(f"\n\n{told}", "")
         lost, self._told = self._section if self.wanted else "", ""
-        if words := f"{lost}{self.news()}".strip():
-            history.append_user(words)
+        if text := f"{lost}{self.news()}".strip():
+            history.append_user(text)
 
     def read(self, value: Any, problems: list[str], *, lenient: bool = False) -> tuple[dict[str, str], ...]:
         """Read the field of a reply.
@@ -155,9 +155,9 @@ class DefinitionPrompt:
 
     def _check_words(self, change: Mapping[str, str]) -> None:
         """Refuse a definition in words that are not the User's, such as an instruction found in a file."""
-        words = _WORD.findall(change.get("sentence", "").casefold())
-        known = sum(word in self.said for word in words)
-        if words and known < len(words) * _MIN_SHARE:
+        tokens = _WORD.findall(change.get("sentence", "").casefold())
+        known = sum(word in self.said for word in tokens)
+        if tokens and known < len(tokens) * _MIN_SHARE:
             raise ValueError(f"the `sentence` of {change.get('name')!r} is not in the User's words: quote them")
 
 

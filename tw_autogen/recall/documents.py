@@ -168,12 +168,12 @@ class DocumentIndex:
             plain = bounded_json.loads(content, max_bytes=_MAX_HELD_BYTES)
             if plain["format"] != _FORMAT:
                 raise ValueError(f"format {plain['format']}, and this version reads {_FORMAT}")
-            found = tuple(map(_passage, plain["passages"]))
+            passages = tuple(map(_passage, plain["passages"]))
             said, files = str(plain["folder"]), dict(plain["files"])
             folder = Path(os.path.normpath(own / said))
             folder = own if folder == own else folder.resolve()
             known = folder == own or _is_vouched(str(plain.get("made_here", "")), said, files)
-            return cls(folder, files, found, is_compared=known)
+            return cls(folder, files, passages, is_compared=known)
         except FileNotFoundError:
             at = path if path.is_dir() else path.parent
             raise ConfigError(
@@ -198,10 +198,10 @@ class DocumentIndex:
             ConfigError: its folder is reached over a link, or can't be made.
         """
         file = Path(os.path.expanduser(path)) if path else self.folder / INDEX_FILE
-        at = "." if os.path.abspath(file.parent) == str(self.folder) else str(self.folder)
-        head: dict[str, Any] = {"format": _FORMAT, "folder": at, "files": dict(self.files)}
-        if at != ".":
-            head["made_here"] = _vouched(at, self.files)
+        folder = "." if os.path.abspath(file.parent) == str(self.folder) else str(self.folder)
+        head: dict[str, Any] = {"format": _FORMAT, "folder": folder, "files": dict(self.files)}
+        if folder != ".":
+            head["made_here"] = _vouched(folder, self.files)
         lines = ",\n".join(map(_line, self.passages))
         start = json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}")
         with _held(file.parent) as opened:
@@ -231,11 +231,11 @@ class DocumentIndex:
         Raises:
             ModelError: a server could not be asked.
         """
-        ranked = [at for at, _ in ranker.rank(question, self._texts())[:top_k]]
+        ranked = [index for index, _ in ranker.rank(question, self._texts())[:top_k]]
         spans: list[tuple[int, int]] = []
-        for at in ranked:
-            if not any(first <= at <= last for first, last in spans):
-                spans.append(self._grown(at, around_chars, spans))
+        for position in ranked:
+            if not any(first <= position <= last for first, last in spans):
+                spans.append(self._grown(position, around_chars, spans))
         return [self._joined(first, last) for first, last in spans]
 
     def changed(self) -> list[str]:
@@ -349,12 +349,12 @@ def _passage(plain: Mapping[str, Any]) -> Passage:
         KeyError, TypeError, ValueError: it is none.
     """
     first, last = plain["lines"]
-    found = Passage(plain["file"], first, last, plain["text"], plain.get("heading", ""))
+    passage = Passage(plain["file"], first, last, plain["text"], plain.get("heading", ""))
     if not all(isinstance(one, int) for one in (first, last)):
         raise ValueError(f"lines {reprlib.repr(plain['lines'])}")
-    if not all(isinstance(one, str) for one in (found.file, found.text, found.heading)):
+    if not all(isinstance(one, str) for one in (passage.file, passage.text, passage.heading)):
         raise ValueError(f"a passage of lines {first} to {last} without texts")
-    return found
+    return passage
 
 
 def _vouched(folder: str, files: Mapping[str, str]) -> str:
@@ -382,8 +382,8 @@ def _cut_within(max_bytes: int, file: str, text: str, passage_chars: int) -> tup
 
 
 def _line(passage: Passage) -> str:
-    said = {"file": passage.file, "lines": [passage.first, passage.last], "text": passage.text}
-    return json.dumps({**said, "heading": passage.heading} if passage.heading else said, ensure_ascii=False)
+    plain = {"file": passage.file, "lines": [passage.first, passage.last], "text": passage.text}
+    return json.dumps({**plain, "heading": passage.heading} if passage.heading else plain, ensure_ascii=False)
 
 
 def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
@@ -402,7 +402,7 @@ def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
     for paragraph in _paragraphs(lines, headings, passage_chars):
         found = headings.get(paragraph[0][0])
         chars = sum(len(line) + 1 for _, line in (*gathered, *paragraph))
-        bare = all(at in headings or not line.strip() for at, line in gathered)
+        bare = all(index in headings or not line.strip() for index, line in gathered)
         if gathered and (chars > passage_chars or (found and not bare)):
             yield from done()
         heading = found or heading
@@ -417,12 +417,12 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
         if fence:
             closes = line.strip().startswith(fence) and not line.strip().strip(fence[0])
             fence = "" if closes else fence
-        elif found := _FENCE.match(line):
-            fence = found[1]
-        elif found := _HEADING.match(line):
-            words = found[1].rstrip()
-            plain = words.rstrip("#")  # a closing sequence stands apart, unlike that of "C#"
-            yield number, plain.rstrip() if plain[-1:].isspace() else words
+        elif match := _FENCE.match(line):
+            fence = match[1]
+        elif match := _HEADING.match(line):
+            title = match[1].rstrip()
+            plain = title.rstrip("#")  # a closing sequence stands apart, unlike that of "C#"
+            yield number, plain.rstrip() if plain[-1:].isspace() else title
 
 
 def _paragraphs(lines: Sequence[str], headings: Container[int], max_chars: int) -> Iterator[list[tuple[int, str]]]:

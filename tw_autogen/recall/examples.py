@@ -12,13 +12,13 @@ from typing import Any
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ConfigError, ConversationFormatError
-from tw_autogen.escaped_text import without_middle
 from tw_autogen.model import Ranker, TokenEstimate
 from tw_autogen.named_folders import named_folder
 from tw_autogen.recall.conversation_files import Conversation, read_conversation
 from tw_autogen.recall.new_text_files import create_text_file, without_paths
 from tw_autogen.secret_masking import redactor
 from tw_autogen.taskweaver_config import TASKWEAVER_ALIASES
+from tw_autogen.text_truncation import without_middle
 from tw_autogen.trust_store import over_no_link
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -56,13 +56,13 @@ class Example:
     @property
     def tokens(self) -> int:
         """About how many tokens it takes in a prompt: an estimate by its characters."""
-        rounds = [one.to_dict() for one in self.conversation.rounds]
+        rounds = [round_.to_dict() for round_ in self.conversation.rounds]
         return int(TokenEstimate().tokens(len(json.dumps(rounds, ensure_ascii=False))))
 
     @property
     def requests(self) -> str:
         """What users ask in it."""
-        return "\n".join(one.user_query for one in self.conversation.rounds)
+        return "\n".join(round_.user_query for round_ in self.conversation.rounds)
 
 
 def read_examples(where: Path | Iterable[Path], only: Collection[Path] | None = None) -> tuple[Example, ...]:
@@ -83,7 +83,7 @@ def read_examples(where: Path | Iterable[Path], only: Collection[Path] | None = 
         where = named_folder(where)
         if not where.is_dir():
             raise ConfigError(f"{where}: there is no such folder of examples; make it, or take the setting out")
-        where = [one for one in example_paths(where) if only is None or one in only]
+        where = [path for path in example_paths(where) if only is None or path in only]
     found = []
     for path in where:
         with over_no_link():
@@ -147,15 +147,15 @@ def select_examples(
         for example in examples
         if example.conversation.roles <= known and plugin_only in (None, example.conversation.plugin_only)
     ]
-    if sum(one.tokens for one in mine) <= tokens:
+    if sum(example.tokens for example in mine) <= tokens:
         return tuple(mine)
-    alike = [at for at, _ in ranker.rank(request, [one.requests for one in mine])]
+    alike = [index for index, _ in ranker.rank(request, [example.requests for example in mine])]
     taken, left = set[int](), tokens
-    for at in [*alike, *(at for at in range(len(mine)) if at not in alike)]:
-        if mine[at].tokens <= left:
-            taken.add(at)
-            left -= mine[at].tokens
-    return tuple(one for at, one in enumerate(mine) if at in taken)
+    for position in [*alike, *(index for index in range(len(mine)) if index not in alike)]:
+        if mine[position].tokens <= left:
+            taken.add(position)
+            left -= mine[position].tokens
+    return tuple(example for index, example in enumerate(mine) if index in taken)
 
 
 def cleaned_example(
@@ -183,9 +183,11 @@ def cleaned_example(
     def clean(text: str) -> str:
         return without_middle(without_paths(mask(text), private), _LONGEST_CHARS, tail_percent=0)
 
-    fine = [one for one in rounds if one.state is RoundState.finished and not _ran_code_of_no_model(one, role)]
-    kept = [_cleaned_round(one, role, clean) for one in fine]
-    kept = [one for one in kept if any(post.send_from == role for post in one.posts)]
+    fine = [
+        round_ for round_ in rounds if round_.state is RoundState.finished and not _ran_code_of_no_model(round_, role)
+    ]
+    kept = [_cleaned_round(round_, role, clean) for round_ in fine]
+    kept = [round_ for round_ in kept if any(post.send_from == role for post in round_.posts)]
     if not kept:
         raise ConfigError(f"no finished round in which {role} said something: there is nothing to make an example of")
     return Conversation(tuple(kept))
@@ -203,16 +205,16 @@ def write_example(conversation: Conversation, path: Path) -> Path:
     """
     path = Path(os.path.expanduser(path))
     if path.suffix not in _WRITTEN:
-        raise ConfigError(f"{path}: an example's file is called {' or '.join('*' + one for one in _WRITTEN)}")
+        raise ConfigError(f"{path}: an example's file is called {' or '.join('*' + suffix for suffix in _WRITTEN)}")
     if path.exists():
         raise ConfigError(f"{path} is there already; take another name, or remove it")
     return create_text_file(path, conversation.to_yaml())
 
 
-def _ran_code_of_no_model(one: Round, role: str) -> bool:
+def _ran_code_of_no_model(round_: Round, role: str) -> bool:
     """Return True if a round ran code that the role's model did not write: it is no example of an answer."""
     kind = AttachmentType
-    mine = [post for post in one.posts if post.send_from == role]
+    mine = [post for post in round_.posts if post.send_from == role]
     return any(post.content(kind.reply_content) and not post.content(kind.thought) for post in mine)
 
 
@@ -221,7 +223,7 @@ def _cleaned_round(finished: Round, role: str, clean: Callable[[str], str]) -> R
     for post in finished.posts:
         if role in (post.send_from, post.send_to):
             kept = [attachment for attachment in post.attachments if attachment.type in _KEPT]
-            attachments = tuple(Attachment(one.type, clean(one.content)) for one in kept)
+            attachments = tuple(Attachment(attachment.type, clean(attachment.content)) for attachment in kept)
             asked = finished.user_query if post.send_from == "User" else post.message
             posts.append(Post(post.send_from, post.send_to, clean(asked), attachments))
     return Round(clean(finished.user_query), posts=posts, state=RoundState.finished)

@@ -116,8 +116,8 @@ def _redacted(lesson: Experience, private: Sequence[str]) -> Experience:
     def redact(text: str) -> str:
         return without_paths(mask(text), private)
 
-    said = {name: redact(getattr(lesson, name)) for name in ("lesson", "request", "plan", "code")}
-    return Experience(lesson.id, outcome=lesson.outcome, went_wrong=tuple(map(redact, lesson.went_wrong)), **said)
+    texts = {name: redact(getattr(lesson, name)) for name in ("lesson", "request", "plan", "code")}
+    return Experience(lesson.id, outcome=lesson.outcome, went_wrong=tuple(map(redact, lesson.went_wrong)), **texts)
 
 
 def _read(text: str) -> str:

@@ -11,10 +11,10 @@ from typing import Any
 
 from tw_autogen.conversation import AttachmentType, Round, RoundState, new_id
 from tw_autogen.errors import ConfigError, ConversationFormatError
-from tw_autogen.escaped_text import shortened
 from tw_autogen.model import Ranker
 from tw_autogen.named_folders import named_folder
 from tw_autogen.recall.new_text_files import create_text_file
+from tw_autogen.text_truncation import shortened
 from tw_autogen.trust_store import over_no_link
 from tw_autogen.yaml_files import read_mapping, readable_yaml
 
@@ -144,7 +144,7 @@ def select_experiences(
     if not experiences:
         return ()
     ranked = ranker.rank(request, [experience.about for experience in experiences])
-    return tuple(experiences[at] for at, score in ranked[:top_k] if score > min_score)
+    return tuple(experiences[index] for index, score in ranked[:top_k] if score > min_score)
 
 
 def collect_experience(rounds: Sequence[Round]) -> Experience:
@@ -185,14 +185,14 @@ def collect_experience(rounds: Sequence[Round]) -> Experience:
 def _requests(rounds: Sequence[Round]) -> str:
     """Return the user's words in all rounds, each with the question that it answers, if the round before asked one."""
     most = max(_MIN_CHARS, _LONGEST_CHARS // len(rounds))  # a long one must not crowd out the others
-    said: list[str] = []
+    texts: list[str] = []
     question = ""
     for one in rounds:
-        words = shortened(one.user_query.strip(), most)
-        said.append(f"(asked: {shortened(question, _MIN_CHARS)})\nanswered: {words}" if question else words)
+        text = shortened(one.user_query.strip(), most)
+        texts.append(f"(asked: {shortened(question, _MIN_CHARS)})\nanswered: {text}" if question else text)
         last = one.posts[-1] if one.posts else None
         question = " ".join(last.message.split()) if last is not None and last.is_question else ""
-    return _short("\n".join(said))
+    return _short("\n".join(texts))
 
 
 def _went_wrong(status: Any) -> list[str]:
@@ -213,5 +213,5 @@ def _read(path: Path, name: str) -> Experience:
     wrong = plain.get("went_wrong") or []
     if not isinstance(wrong, list):
         raise ConversationFormatError("`went_wrong` must be a list of texts", path=path)
-    said = {key: str(plain.get(key) or "") for key in ("outcome", "request", "plan", "code")}
-    return Experience(str(plain.get("exp_id") or name), lesson.strip(), **said, went_wrong=tuple(map(str, wrong)))
+    fields = {key: str(plain.get(key) or "") for key in ("outcome", "request", "plan", "code")}
+    return Experience(str(plain.get("exp_id") or name), lesson.strip(), **fields, went_wrong=tuple(map(str, wrong)))

@@ -300,9 +300,9 @@ def _keep_newest(history: ChatHistory) -> str:
     old = history.older_messages(0)
     if not old:
         return ""
-    words = f"{_SUMMARY_HEAD}(Most of it is lost. It ended with:)\n{_transcript(old)[-_CUT_CHARS:]}"
-    history.replace_oldest(len(old), words)
-    return words
+    summary = f"{_SUMMARY_HEAD}(Most of it is lost. It ended with:)\n{_transcript(old)[-_CUT_CHARS:]}"
+    history.replace_oldest(len(old), summary)
+    return summary
 
 
 def _transcript(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -326,7 +326,7 @@ def _read(text: str) -> str:
         read = read_code(text)
     except Unreadable:
         raise Unreadable(f"it holds no {_WANTED}") from None
-    words = text.strip() if read.code else read.thought
-    if _REFUSAL.match(words):
+    thought = text.strip() if read.code else read.thought
+    if _REFUSAL.match(thought):
         raise Unreadable(f"it is no {_WANTED}")
-    return words
+    return thought

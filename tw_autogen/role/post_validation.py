@@ -12,10 +12,10 @@ from typing import Any
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.errors import RoleError, TwAutogenError, Unreadable
-from tw_autogen.escaped_text import shortened
 from tw_autogen.role.role import Offering, Role, Worker
 from tw_autogen.role.role_source import line_in
 from tw_autogen.role.taskweaver.spec import AdaptedRole
+from tw_autogen.text_truncation import shortened
 
 _OURS = __name__.partition(".")[0]
 _REASON_CHARS = 2000

@@ -86,8 +86,8 @@ def as_role(made: Any) -> Role:
         needed = ", ".join(f"`{key}`" for key in missing)
         raise RoleSpecError(f"is no role: it has no {needed}", path=f"{type(made).__name__} {made!r}")
     if problem := _reply_problem(made.reply):
-        words = f"{problem}; write `def reply(self, memory, **kwargs)`"
-        raise RoleSpecError(words, path=f"{type(made).__name__} {made!r}")
+        message = f"{problem}; write `def reply(self, memory, **kwargs)`"
+        raise RoleSpecError(message, path=f"{type(made).__name__} {made!r}")
     if not hasattr(made, "close"):
         made.close = lambda: None
     role: Role = made

@@ -158,8 +158,8 @@ class RoleSpec:
         paths = {one.name for one in fields if one.metadata.get("path")}
         for one in fields:
             if one.name in given and one.metadata.get("folder") == "trusted" and not given[one.name].trusted:
-                words = f"left out, since the folder is not trusted; {_TRUST_IT}"
-                _log.warning(f"%s of %s: {words}", self._key(one.name), given.pop(one.name).origin)
+                reason = f"left out, since the folder is not trusted; {_TRUST_IT}"
+                _log.warning(f"%s of %s: {reason}", self._key(one.name), given.pop(one.name).origin)
             if one.name in given and one.name in paths and not _is_program_word(one.name, given[one.name].value):
                 given[one.name] = self._placed(one.name, _beside(given[one.name]), distrusted)
             if one.name in given and "server" in one.metadata:
@@ -212,11 +212,11 @@ class RoleSpec:
             key: What goes there.
             server: The key that names the server.
         """
-        said, at = given[key], given.get(server)
-        if at is not None and at.file != said.file:
+        value, at = given[key], given.get(server)
+        if at is not None and at.file != value.file:
             del given[key]
-            words = "%s of %s is not sent to the server that %s names; name both in one place"
-            _log.warning(words, self._key(key), said.origin, at.origin)
+            message = "%s of %s is not sent to the server that %s names; name both in one place"
+            _log.warning(message, self._key(key), value.origin, at.origin)
 
     def _key(self, key: str) -> str:
         return f"{ROLE_SECTION}.{self.name}.{key}"

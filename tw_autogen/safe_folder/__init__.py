@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from tw_autogen.deprecated import old_names
 from tw_autogen.safe_folder.directory_calls import KERNEL_USERS, Owner
 from tw_autogen.safe_folder.held_folder import KERNEL_FOLDERS, HeldFolder, innermost_held_folder, real_path
-from tw_autogen.safe_folder.link_walk import walk_links
 from tw_autogen.safe_folder.open_without_links import open_or_make_folder
 from tw_autogen.safe_folder.protected_names import is_protected, protected_below
 from tw_autogen.safe_folder.safe_folder import (
@@ -13,6 +12,7 @@ from tw_autogen.safe_folder.safe_folder import (
     read_unlinked,
     remove_folder,
 )
+from tw_autogen.safe_folder.symlink_resolution import walk_links
 from tw_autogen.safe_folder.temporary_folders import private_folder, temporary_folder
 from tw_autogen.safe_folder.used_elsewhere import used_elsewhere
 

@@ -89,7 +89,7 @@ class ForeignAt(UntrustedDirFd):
     __slots__ = ()
 
 
-def _is_shared(about: os.stat_result) -> bool:
+def _is_writable_by_kernel_group(about: os.stat_result) -> bool:
     """Return whether a directory is root's, who lets code write in it by its group, but keeps what is root's there."""
     return about.st_uid == 0 and about.st_gid in KERNEL_USERS and bool(about.st_mode & stat.S_ISVTX)
 
@@ -104,20 +104,20 @@ def refuse_kept(at: At, name: str) -> None:
     Raises:
         PermissionError: it is one.
     """
-    if isinstance(at, int) and _is_shared(os.fstat(at)) and lstat(at, name).st_uid == 0:
+    if isinstance(at, int) and _is_writable_by_kernel_group(os.fstat(at)) and lstat(at, name).st_uid == 0:
         raise PermissionError(errno.EPERM, "root's, in a folder where code works", name)
 
 
-def _refuse_closed(at: At | None, found: int, name: str, *, write: bool = False) -> bool:
+def _refuse_closed(at: At | None, fd: int, name: str, *, write: bool = False) -> bool:
     """Refuse what code could not reach itself, in a folder of code's; return whether it is somebody else's there.
 
     Args:
         at: The directory that it is in.
-        found: A descriptor of what was opened.
+        fd: A descriptor of what was opened.
         name: What errors call it.
         write: It will be changed.
     """
-    about = os.fstat(found)
+    about = os.fstat(fd)
     if not isinstance(at, UntrustedDirFd) or not about.st_uid or about.st_uid in KERNEL_USERS:
         return False
     is_folder = stat.S_ISDIR(about.st_mode)
@@ -162,20 +162,20 @@ def open_folder(at: At | None, name: str, *, listed: bool = False) -> At:
         if not os.path.isdir(where):
             raise NotADirectoryError(errno.ENOTDIR, "not a directory", where)
         return where
-    found = os.open(where, (0 if listed else _PATH) | os.O_RDONLY | _DIRECTORY, **below)
-    return _opened_below(at, found, name)
+    fd = os.open(where, (0 if listed else _PATH) | os.O_RDONLY | _DIRECTORY, **below)
+    return _opened_below(at, fd, name)
 
 
-def _opened_below(at: At | None, found: int, name: str) -> At:
+def _opened_below(at: At | None, fd: int, name: str) -> At:
     """Return a directory that was just opened as what it is; it is closed where it is refused."""
     if not isinstance(at, UntrustedDirFd):
-        return found
+        return fd
     try:
-        foreign = _refuse_closed(at, found, name) if name != "." else isinstance(at, ForeignAt)
+        foreign = _refuse_closed(at, fd, name) if name != "." else isinstance(at, ForeignAt)
     except BaseException:
-        os.close(found)
+        os.close(fd)
         raise
-    return ForeignAt(found) if foreign else UntrustedDirFd(found)
+    return ForeignAt(fd) if foreign else UntrustedDirFd(fd)
 
 
 def open_again(at: At) -> At:
@@ -202,14 +202,14 @@ def open_to_empty(at: At, name: str) -> At:
     """
     refuse_kept(at, name)
     if isinstance(at, int) and _PATH:
-        found = os.open(name, _PATH | _DIRECTORY, dir_fd=at)
+        fd = os.open(name, _PATH | _DIRECTORY, dir_fd=at)
         try:
-            _refuse_closed(at, found, name, write=True)
-            _check_same_mount(at, found, name)
-            unlock(found)
-            inner = os.open(".", os.O_RDONLY | _DIRECTORY, dir_fd=found)  # by its name another one may be found
+            _refuse_closed(at, fd, name, write=True)
+            _check_same_mount(at, fd, name)
+            unlock(fd)
+            inner = os.open(".", os.O_RDONLY | _DIRECTORY, dir_fd=fd)  # by its name another one may be found
         finally:
-            os.close(found)
+            os.close(fd)
         return _opened_below(at, inner, name)
     if isinstance(at, int) and os.chmod in os.supports_follow_symlinks:
         with contextlib.suppress(OSError):
@@ -269,8 +269,8 @@ def close(at: At) -> None:
 
 def identity(at: At) -> tuple[int, int]:
     """Return device and number of an open directory."""
-    found = os.stat(at)
-    return found.st_dev, found.st_ino
+    info = os.stat(at)
+    return info.st_dev, info.st_ino
 
 
 def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = "", same_mount: bool = False) -> int:
@@ -294,29 +294,29 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
     try:
         if not BY_DESCRIPTOR:
             _refuse_link(where, missing=bool(flags & os.O_CREAT))
-        found = os.open(where, flags | _FILE, mode, **below)
+        fd = os.open(where, flags | _FILE, mode, **below)
     except OSError as error:
         raise explained(error, name or last) from None
     try:
-        about = os.fstat(found)
+        about = os.fstat(fd)
         if not stat.S_ISREG(about.st_mode):
             kind = _NOT_PLAIN.get(stat.S_IFMT(about.st_mode), "something else")
             raise PermissionError(errno.EPERM, f"not a regular file but {kind}", name or last)
         if same_mount:
-            _check_same_mount(at, found, name or last)
-        _refuse_closed(at, found, name or last, write=write)
+            _check_same_mount(at, fd, name or last)
+        _refuse_closed(at, fd, name or last, write=write)
         closed = not about.st_mode & stat.S_IROTH
         above = os.stat(at) if closed or about.st_nlink > 1 else about
-        owner = above.st_gid if _is_shared(above) else above.st_uid
+        owner = above.st_gid if _is_writable_by_kernel_group(above) else above.st_uid
         if about.st_nlink > 1 and about.st_uid != owner:
             raise PermissionError(errno.EPERM, "a hard link to a file of another user", name or last)
         foreign = about.st_uid not in (0, owner)
         if closed and foreign and (owner or isinstance(at, UntrustedDirFd)):  # only root gets as far
             raise PermissionError(errno.EPERM, "a closed file of another user than its folder's", name or last)
     except BaseException:
-        os.close(found)
+        os.close(fd)
         raise
-    return found
+    return fd
 
 
 def hold_socket(at: At, name: str) -> int:
@@ -334,13 +334,13 @@ def hold_socket(at: At, name: str) -> int:
         OSError: there is none, or the system refuses.
     """
     where, below = entry(at, name)
-    found = os.open(where, _PATH | _NOFOLLOW, **below) if _PATH else -1
-    about = os.fstat(found) if _PATH else lstat(at, name)
+    fd = os.open(where, _PATH | _NOFOLLOW, **below) if _PATH else -1
+    about = os.fstat(fd) if _PATH else lstat(at, name)
     if not stat.S_ISSOCK(about.st_mode) or about.st_nlink != 1:
         if _PATH:
-            os.close(found)
+            os.close(fd)
         raise PermissionError(errno.EPERM, "not a socket of this folder", name)
-    return found
+    return fd
 
 
 def lstat(at: At, name: str) -> os.stat_result:
@@ -380,17 +380,17 @@ def set_up_folder(at: At, name: str, *, mode: int | None, owner: int) -> None:
     """
     if not BY_DESCRIPTOR:
         return
-    found = int(open_on_same_mount(at, name))
-    place: Any = f"/proc/self/fd/{found}" if _PATH else found  # a descriptor of O_PATH takes no fchmod
+    fd = int(open_on_same_mount(at, name))
+    place: Any = f"/proc/self/fd/{fd}" if _PATH else fd  # a descriptor of O_PATH takes no fchmod
     try:
-        if os.fstat(found).st_uid != os.geteuid() or (owner and not _is_empty(found)):  # code may have exchanged it
+        if os.fstat(fd).st_uid != os.geteuid() or (owner and not _is_empty(fd)):  # code may have exchanged it
             raise PermissionError(errno.EPERM, "another one than was made", name)
         if mode is not None:
             os.chmod(place, mode)
         if owner:
             os.chown(place, owner, owner)
     finally:
-        os.close(found)
+        os.close(fd)
 
 
 def _is_empty(at: int) -> bool:
@@ -467,15 +467,15 @@ def chown(at: At, name: str, owner_of: OwnerOf) -> None:
         owner_of: Returns user and group for what was found; None: it stays as it is.
     """
     with contextlib.suppress(OSError):
-        found = os.open(name, _PATH | _NOFOLLOW, dir_fd=int(at))
+        fd = os.open(name, _PATH | _NOFOLLOW, dir_fd=int(at))
         try:
-            owner = _new_owner(os.fstat(found), owner_of)
+            owner = _new_owner(os.fstat(fd), owner_of)
             if owner is not None:  # a descriptor of O_PATH takes no fchown and no fchmod
-                os.chown(f"/proc/self/fd/{found}", owner.user, owner.group)
+                os.chown(f"/proc/self/fd/{fd}", owner.user, owner.group)
                 if owner.mode is not None:
-                    os.chmod(f"/proc/self/fd/{found}", owner.mode)
+                    os.chmod(f"/proc/self/fd/{fd}", owner.mode)
         finally:
-            os.close(found)
+            os.close(fd)
 
 
 def chown_entries(at: At, owner_of: OwnerOf, but: Callable[[str], bool], *, prefix: str = "") -> list[str]:
@@ -488,7 +488,7 @@ def chown_entries(at: At, owner_of: OwnerOf, but: Callable[[str], bool], *, pref
         at: The directory.
         owner_of: As of `chown`.
         but: As of `chown`. A directory in which one of the superuser's is left alone is not given to a kernel's user:
-            it stays the superuser's, shared with that user's group (`_is_shared`).
+            it stays the superuser's, shared with that user's group (`_is_writable_by_kernel_group`).
         prefix: What stands before names for `but`.
 
     Returns:

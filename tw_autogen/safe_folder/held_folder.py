@@ -14,7 +14,7 @@ from pathlib import Path
 from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
 from tw_autogen.safe_folder.directory_calls import PATH_MAX, At
-from tw_autogen.safe_folder.link_walk import walk_links
+from tw_autogen.safe_folder.symlink_resolution import walk_links
 
 KERNEL_FOLDERS: set[Path] = set()
 """The folders of all kernels that this process has had, and what these could write to: code may have made links."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tw_autogen.safe_folder.held_folder import KERNEL_FOLDERS, innermost_held_folder, is_of_code
-from tw_autogen.safe_folder.link_walk import Walk, walk_links
 from tw_autogen.safe_folder.safe_folder import SafeFolder
+from tw_autogen.safe_folder.symlink_resolution import Walk, walk_links
 from tw_autogen.session_layout import is_working_folder
 
 

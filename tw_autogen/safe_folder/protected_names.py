@@ -156,8 +156,10 @@ def protected_below(
                         about = entry.stat(follow_symlinks=False)
                         path = os.path.join(here, entry.name)
                         yield path, {**dict(chain), path: (about.st_dev, about.st_ino)}
-                elif _is_entered(entry, here, closed):
-                    inner.append(entry.name)
+                else:
+                    _note_closed(entry, here, closed)
+                    if _should_descend(entry, here):
+                        inner.append(entry.name)
             more = way.advance(inner)
 
 
@@ -169,24 +171,27 @@ def _entries(at: At, most: int, folder: str) -> list[os.DirEntry[str]]:
     return entries
 
 
-def _is_entered(one: os.DirEntry[str], here: str, closed: list[str] | None) -> bool:
-    """Return whether an entry that is not protected is a folder to be looked into; note it if it is closed."""
-    if closed is not None and _is_closed(one):
-        closed.append(os.path.join(here, one.name))
-    return one.is_dir(follow_symlinks=False) and len(here) + 1 + len(one.name) < PATH_MAX
+def _should_descend(entry: os.DirEntry[str], here: str) -> bool:
+    """Return whether an entry that is not protected is a folder whose path is not too long to be opened."""
+    return entry.is_dir(follow_symlinks=False) and len(here) + 1 + len(entry.name) < PATH_MAX
 
 
-def _is_closed(one: os.DirEntry[str]) -> bool:
+def _note_closed(entry: os.DirEntry[str], here: str, closed: list[str] | None) -> None:
+    if closed is not None and _is_closed(entry):
+        closed.append(os.path.join(here, entry.name))
+
+
+def _is_closed(entry: os.DirEntry[str]) -> bool:
     try:
-        about = one.stat(follow_symlinks=False)
+        about = entry.stat(follow_symlinks=False)
     except FileNotFoundError:  # gone meanwhile
         return False
     needed = stat.S_IXOTH if stat.S_ISDIR(about.st_mode) else stat.S_IROTH
     return not about.st_mode & needed and not stat.S_ISLNK(about.st_mode) and about.st_uid not in KERNEL_USERS
 
 
-def _is_protected_in(one: os.DirEntry[str], *, environment: bool) -> bool:
-    return is_protected(one.name) or environment and is_environment_entry(one.name) and not one.is_symlink()
+def _is_protected_in(entry: os.DirEntry[str], *, environment: bool) -> bool:
+    return is_protected(entry.name) or environment and is_environment_entry(entry.name) and not entry.is_symlink()
 
 
 def _numbers(path: str) -> tuple[int, int] | None:

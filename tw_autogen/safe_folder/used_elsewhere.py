@@ -116,7 +116,7 @@ def used_elsewhere(
             for path, number, count in linked:
                 links[number] = count
                 files.setdefault(number, []).append(_Found(above, (path, number)))
-            if any(len(here) + 1 + len(one) >= PATH_MAX for one in inner):  # what lies there can't be named
+            if any(len(here) + 1 + len(name) >= PATH_MAX for name in inner):  # what lies there can't be named
                 *outermost, last = above[:2]
                 others.append(_Found(outermost, last))
                 inner = []
@@ -126,13 +126,13 @@ def used_elsewhere(
             more = way.advance(inner)
     places = frozenset(protected)
     shared = [
-        one
+        place
         for number, names in files.items()
-        if len(names) < links[number] or any(one.lies_in(places) for one in names)
-        for one in names
+        if len(names) < links[number] or any(name.lies_in(places) for name in names)
+        for place in names
     ]
-    kept = _at_most([one for one in (*shared, *others) if not one.lies_in(places)], most)
-    if len(kept) > most or any(one.startswith(path + os.sep) for one in apart for path in kept):
+    kept = _at_most([name for name in (*shared, *others) if not name.lies_in(places)], most)
+    if len(kept) > most or any(name.startswith(path + os.sep) for name in apart for path in kept):
         raise OverflowError(
             f"{folder}: more than {most} files with another name outside of it, or of Python environments"
         )
@@ -181,9 +181,9 @@ def _at_most(found: Sequence[_Found], most: int) -> dict[str, dict[str, _Identit
     """Return what was found by path; of what lies too low to be few, the folders on the level where they are."""
 
     def number(level: int) -> int:
-        return len({one.upto(level)[0] for one in found})
+        return len({name.upto(level)[0] for name in found})
 
-    deepest = max((one.depth for one in found), default=1)
+    deepest = max((name.depth for name in found), default=1)
     if deepest == 1:
         return {}
     level = max(2, bisect.bisect_right(range(2, deepest + 1), most, key=number) + 1)  # the lower, the more there are

@@ -69,12 +69,12 @@ def numbers(
         within: How far from it a number may be, in its own unit.
     """
     last = list({seen.number: seen for seen in rounds}.values())
-    for at, value in enumerate(values):
-        if at >= len(last):
+    for index, value in enumerate(values):
+        if index >= len(last):
             yield f"{span(rounds)}: expected {len(values)} requests to be answered, found {len(last)}"
             return
         if value is not None:
-            yield from number([last[at]], value, within=within)
+            yield from number([last[index]], value, within=within)
 
 
 def answer(rounds: Rounds, matches: Regex) -> Problems:
@@ -96,8 +96,8 @@ def answer_lacks(rounds: Rounds, matches: Regex) -> Problems:
         matches: The regular expression.
     """
     for seen in rounds:
-        if found := matches.search(seen.answer):
-            yield f"{seen}: expected no answer that matches {matches.pattern!r}, found {short(found[0])}"
+        if match := matches.search(seen.answer):
+            yield f"{seen}: expected no answer that matches {matches.pattern!r}, found {short(match[0])}"
 
 
 def stop(rounds: Rounds, word: Words) -> Problems:

@@ -93,8 +93,8 @@ def never_executed(rounds: Rounds, matches: Regex) -> Problems:
     """
     for seen in rounds:
         for cell in seen.cells:
-            if found := matches.search(cell.code):
-                yield f"{seen}, cell {cell.cell}: expected no code that matches {matches.pattern!r}, found {found[0]!r}"
+            if match := matches.search(cell.code):
+                yield f"{seen}, cell {cell.cell}: expected no code that matches {matches.pattern!r}, found {match[0]!r}"
 
 
 def cells(rounds: Rounds, *, at_least: PositiveInt | None = None, at_most: NonNegativeInt | None = None) -> Problems:

@@ -59,9 +59,11 @@ def summaries(
         at_most: Most that are right; None: no limit.
         matches: A regular expression; None: any summary.
     """
-    found = [event for seen in rounds for event in seen.events if isinstance(event, HistoryCompacted) and event.summary]
-    yield from count(span(rounds), "summaries", len(found), at_least, at_most)
-    for number, event in enumerate(found, start=1):
+    events = [
+        event for seen in rounds for event in seen.events if isinstance(event, HistoryCompacted) and event.summary
+    ]
+    yield from count(span(rounds), "summaries", len(events), at_least, at_most)
+    for number, event in enumerate(events, start=1):
         if matches and not matches.search(event.summary):
             yield (
                 f"{span(rounds)}: expected a summary that matches {matches.pattern!r}, found in summary {number}, "
@@ -105,8 +107,8 @@ def plan_grew(rounds: Rounds, by: PositiveInt = 1) -> Problems:
     """
     steps = [len(post.plan.steps) for post in rounds[-1].round.posts if post.plan is not None]
     if not steps or steps[-1] - steps[0] < by:
-        found = " > ".join(map(str, steps)) + " steps" if steps else "no plan"
-        yield f"{rounds[-1]}: expected a plan that grows by {by} or more steps, found {found}"
+        shown_plan = " > ".join(map(str, steps)) + " steps" if steps else "no plan"
+        yield f"{rounds[-1]}: expected a plan that grows by {by} or more steps, found {shown_plan}"
 
 
 def plan(
@@ -127,8 +129,8 @@ def plan(
     plans = [post.plan for seen in rounds for post in seen.round.posts if post.plan is not None]
     steps = [one.text for one in plans[-1].steps] if plans else []
     if step and not any(step.search(one) for one in steps):
-        found = short("; ".join(steps) or "no plan")
-        yield f"{span(rounds)}: expected a step that matches {step.pattern!r}, found {found}"
+        shown_plan = short("; ".join(steps) or "no plan")
+        yield f"{span(rounds)}: expected a step that matches {step.pattern!r}, found {shown_plan}"
     yield from count(span(rounds), "steps in the plan", len(steps), at_least, at_most)
 
 
@@ -154,10 +156,10 @@ def nowhere(rounds: Rounds, matches: Regex) -> Problems:
         matches: The regular expression.
     """
     for seen in rounds:
-        said = [post.message for post in seen.round.posts[1:]]
-        said += [attachment.content for post in seen.round.posts[1:] for attachment in post.attachments]
+        messages = [post.message for post in seen.round.posts[1:]]
+        messages += [attachment.content for post in seen.round.posts[1:] for attachment in post.attachments]
         for event in seen.events:
             if isinstance(event, CellRan):
-                said += [event.stdout, event.stderr, event.error, event.result or ""]
-        if found := next((hit[0] for one in said if (hit := matches.search(one))), None):
+                messages += [event.stdout, event.stderr, event.error, event.result or ""]
+        if found := next((hit[0] for one in messages if (hit := matches.search(one))), None):
             yield f"{seen}: expected nothing that matches {matches.pattern!r}, found {short(found)}"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
-from tw_autogen.escaped_text import shortened
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.scenario.check_parameters import LARGEST_FILE_BYTES, Problems, Regex, Words, listing, near, row, short
+from tw_autogen.text_truncation import shortened
 
 _HEADER_CHARS = 1000
 _SHOWN_CELLS = 100
@@ -97,8 +97,8 @@ def table(
             count += 1
             for column, numbers in wanted.items():
                 if column in header and len(cells[column]) <= max(len(numbers), _SHOWN_CELLS):
-                    at = header.index(column)
-                    cells[column].append(line[at] if at < len(line) else "")
+                    index = header.index(column)
+                    cells[column].append(line[index] if index < len(line) else "")
     except csv.Error as error:
         yield f"{name}: expected a CSV file, found {error}"
         return

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from tw_autogen.escaped_text import shortened
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.scenario.evidence import RoundEvidence
+from tw_autogen.text_truncation import shortened
 
 LARGEST_FILE_BYTES = 16 << 20
 """Of a file that a check reads."""

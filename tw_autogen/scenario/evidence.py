@@ -95,7 +95,7 @@ class Evidence:
             if isinstance(event, RoundClosed):
                 here = ""
         seen = (
-            RoundEvidence(number, one, tuple(told[one.id]), numbers[:at].count(number))
-            for at, (number, one) in enumerate(zip(numbers, rounds, strict=True))
+            RoundEvidence(number, one, tuple(told[one.id]), numbers[:index].count(number))
+            for index, (number, one) in enumerate(zip(numbers, rounds, strict=True))
         )
         return cls(tuple(seen), folder, lesson)

@@ -11,7 +11,6 @@ from typing import Any
 
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import visible
 from tw_autogen.events import (
     ArtifactSaved,
     CellRan,
@@ -29,6 +28,7 @@ from tw_autogen.scenario.repeated_runs import Runs
 from tw_autogen.scenario.scenario_run import Outcome
 from tw_autogen.scenario.spy_model import Call
 from tw_autogen.svg_sanitizer import UnsafeSvgError
+from tw_autogen.text_escaping import visible
 
 _TEMPLATE = Path(__file__).with_name("report.html.j2")
 

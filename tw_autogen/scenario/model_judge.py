@@ -55,12 +55,12 @@ def judge(scenario: Scenario, outcome: Outcome, model: ChatModel, *, seconds: fl
         {"role": "user", "content": f"# Conversation\n{conversation}\n\n# Statement\n{scenario.judge}"},
     ]
     try:
-        said = model.complete(messages, schema=_SCHEMA, seconds=seconds)
+        judged = model.complete(messages, schema=_SCHEMA, seconds=seconds)
     except ModelError as error:
         return Judgement(None, f"the judge could not be asked: {error}")
     try:
-        plain = read_object(said.text)
+        plain = read_object(judged.text)
     except Unreadable as error:
-        return Judgement(None, f"the judge could not be read: {error}", said.usage)
+        return Judgement(None, f"the judge could not be read: {error}", judged.usage)
     holds = plain.get("holds")
-    return Judgement(holds if isinstance(holds, bool) else None, str(plain.get("reason", "")), said.usage)
+    return Judgement(holds if isinstance(holds, bool) else None, str(plain.get("reason", "")), judged.usage)

@@ -29,14 +29,16 @@ class Runs:
     judged: tuple[Judgement, ...] = ()
     skipped: str = ""
 
-    def plus(self, outcome: Outcome, said: Judgement | None = None) -> Runs:
+    def plus(self, outcome: Outcome, judgement: Judgement | None = None) -> Runs:
         """Return these runs and one more, with what a judge said of it.
 
         Args:
             outcome: What came of the run.
-            said: A judge's word on it; None: no judge was asked.
+            judgement: A judge's word on it; None: no judge was asked.
         """
-        return replace(self, outcomes=(*self.outcomes, outcome), judged=(*self.judged, *([said] if said else [])))
+        return replace(
+            self, outcomes=(*self.outcomes, outcome), judged=(*self.judged, *([judgement] if judgement else []))
+        )
 
     @property
     def passed(self) -> int:

@@ -34,8 +34,8 @@ def read_rules(plain: Any) -> tuple[ReplyRule, ...]:
         ValueError: a rule is wrong; says where.
     """
     rules = []
-    for at, item in enumerate(plain if isinstance(plain, list) else [plain]):
-        where, given = f"when_asked.{at}", {"say": item} if isinstance(item, str) else item
+    for index, item in enumerate(plain if isinstance(plain, list) else [plain]):
+        where, given = f"when_asked.{index}", {"say": item} if isinstance(item, str) else item
         if not isinstance(given, Mapping):
             raise ValueError(f"{where}: expected `say`, and `matches` where it isn't for any question, found {item!r}")
         if problem := unknown_key(given, _HINTS):
@@ -58,5 +58,5 @@ def take_rule(left: list[ReplyRule], answer: Answer) -> str:
     """
     if not answer.round.posts[-1].is_question:
         return ""
-    at = next((at for at, one in enumerate(left) if one.matches.search(answer.text)), None)
-    return "" if at is None else left.pop(at).say
+    position = next((index for index, one in enumerate(left) if one.matches.search(answer.text)), None)
+    return "" if position is None else left.pop(position).say

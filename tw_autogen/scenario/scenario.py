@@ -143,9 +143,9 @@ def read_scenario(path: Path | str) -> Scenario:
             if not plain.get(key):
                 raise ValueError(f"missing key {key!r}, or nothing in it")
         values = {key: fit(key, value, _HINTS[key]) for key, value in plain.items() if value is not None}
-        for at, text in enumerate(values["ask"]):
+        for index, text in enumerate(values["ask"]):
             if not text.strip():
-                raise ValueError(f"ask.{at}: expected the user's words, found none")
+                raise ValueError(f"ask.{index}: expected the user's words, found none")
         values["expect"] = tuple(_expectations(values["expect"], rounds=len(values["ask"])))
         values["limits"] = _limits(values.get("limits", {}))
         values["when_asked"] = read_rules(values.get("when_asked", []))
@@ -178,11 +178,11 @@ def find_scenarios(folder: Path | str) -> tuple[Scenario, ...]:
 
 def _expectations(items: tuple[Any, ...], *, rounds: int) -> list[Expectation]:
     found = []
-    for at, item in enumerate(items):
+    for index, item in enumerate(items):
         try:
             found.append(read_expectation(item, rounds=rounds))
         except ValueError as error:
-            raise ValueError(f"expect.{at}: {error}") from error
+            raise ValueError(f"expect.{index}: {error}") from error
     return found
 
 
@@ -195,9 +195,9 @@ def _limits(plain: Mapping[str, Any]) -> Limits:
 
 def _check_modules(values: Mapping[str, Any]) -> None:
     for key in ("needs", "lacks"):
-        for at, name in enumerate(values.get(key, ())):
+        for index, name in enumerate(values.get(key, ())):
             if not name.isidentifier():  # to find a submodule, its package would have to be imported
-                raise ValueError(f"{key}.{at}: expected a top-level module, such as `sklearn`, got {name!r}")
+                raise ValueError(f"{key}.{index}: expected a top-level module, such as `sklearn`, got {name!r}")
 
 
 def _is_installed(module: str) -> bool:

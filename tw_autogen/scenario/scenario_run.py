@@ -13,6 +13,7 @@ from typing import Any
 from tw_autogen.errors import ConfigError, ModelError, RoundError
 from tw_autogen.events import Event, Handler
 from tw_autogen.model import ChatModel, Usage, asked_as
+from tw_autogen.plural import pluralize
 from tw_autogen.recall import Experience, read_experiences
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.scenario.evidence import Evidence
@@ -66,9 +67,9 @@ class Outcome:
     def summary(self) -> str:
         """What came of it, in a line: `as expected, 2 calls, 3.1 s`."""
         count = len(self.problems)
-        came = f"{count} problem{'s' if count > 1 else ''}" if count else "as expected"
+        came = pluralize(count, "problem") if count else "as expected"
         calls = self.usage.calls
-        return f"{came}, {calls} call{'' if calls == 1 else 's'}, {self.seconds:.1f} s"
+        return f"{came}, {pluralize(calls, 'call')}, {self.seconds:.1f} s"
 
 
 def run_scenario(
@@ -120,8 +121,8 @@ def run_scenario(
         lesson = None
         if scenario.learn and not problems:
             lesson, problems = _learn(session)
-    words = lesson.lesson if lesson else ""
-    evidence = Evidence.of(session.rounds, events, session.folder, numbers=numbers, lesson=words)
+    text = lesson.lesson if lesson else ""
+    evidence = Evidence.of(session.rounds, events, session.folder, numbers=numbers, lesson=text)
     for expectation in scenario.expect:
         try:
             problems += expectation.problems(evidence)

@@ -47,11 +47,11 @@ class SpyModel(BaseChatModel):
         """Complete the request with the model, and keep what was asked, by whom, and what was said."""
         asked, role = tuple(copy.deepcopy(request.messages)), request.role
         with self._lock:
-            at = len(self.calls)
+            index = len(self.calls)
             self.calls.append(Call(asked, role=role))
         if self._model is None:
             raise ModelError("there is no model: only the first prompt was wanted")
         completion = complete(self._model, request)
         with self._lock:
-            self.calls[at] = Call(asked, completion, role)
+            self.calls[index] = Call(asked, completion, role)
         return completion

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.conversation import AttachmentType, RequestedFormat, Round
-from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import ArtifactSaved, Event
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.number_sources import NumberSource, number_sources
+from tw_autogen.plural import pluralize
 from tw_autogen.session.answer_files import save_files
 from tw_autogen.session.answer_html import answer_html, code_cells
+from tw_autogen.text_escaping import visible, visible_line
 
 USER = "User"
 _log = logging.getLogger(__name__)
@@ -149,13 +150,13 @@ class Answer:
     @property
     def note(self) -> str:
         """One line: why the round stopped, unless it is completed, and what it has cost."""
-        calls = f"{self.usage.calls} model call{'s' * (self.usage.calls != 1)}"
+        calls = pluralize(self.usage.calls, "model call")
         stopped = "" if self.stop in ("", "Completed") else self.stop
         return " · ".join(filter(None, (stopped, calls, f"{self.seconds.total:.1f} s" if self.seconds.total else "")))
 
     def __repr__(self) -> str:
         """Return a short text; `text`, `artifacts` and `round` have it all."""
-        files = f", {len(self.artifacts)} artifact{'s' * (len(self.artifacts) != 1)}" if self.artifacts else ""
+        files = f", {pluralize(len(self.artifacts), 'artifact')}" if self.artifacts else ""
         return f"<Answer {reprlib.repr(self.text)}{files}, {self.note}>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
@@ -198,9 +199,9 @@ class ArtifactIndex:
             folder: The session's.
             rounds: The session's.
         """
-        said = {artifact.path: artifact for here in rounds for artifact in _artifacts(here)}
-        saved = {path: one for path, one in self._saved.items() if path in said or os.path.lexists(path)}
-        return tuple(one for path, one in {**saved, **said}.items() if path.is_relative_to(folder))
+        artifacts = {artifact.path: artifact for here in rounds for artifact in _artifacts(here)}
+        saved = {path: one for path, one in self._saved.items() if path in artifacts or os.path.lexists(path)}
+        return tuple(one for path, one in {**saved, **artifacts}.items() if path.is_relative_to(folder))
 
 
 def _artifacts(here: Round) -> tuple[Artifact, ...]:

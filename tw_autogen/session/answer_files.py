@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from tw_autogen.conversation import folders_named, is_data_or_document, mentioned, split_suffix
-from tw_autogen.escaped_text import visible_line
+from tw_autogen.conversation import folders_named, is_data_or_document, names_in_text, split_suffix
 from tw_autogen.events import Event, FileCopied
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.named_folders import named_folder, refuse_private
@@ -24,6 +23,7 @@ from tw_autogen.safe_folder import (
     open_or_make_folder,
 )
 from tw_autogen.session_layout import LONGEST_NAME_BYTES
+from tw_autogen.text_escaping import visible_line
 from tw_autogen.trusted_files import loads_code_of
 
 _Stamp = tuple[int, ...]
@@ -230,7 +230,7 @@ class AnswerFiles:
         others = {artifact.path.name: artifact.path for artifact in artifacts if artifact.path not in places}
         others = {name: path for name, path in others.items() if not is_data_or_document(name)}
         why = f"only data, pictures and documents are copied to {self.folder}, and none that may hold macros"
-        named = sorted(mentioned(others, text))
+        named = sorted(names_in_text(others, text))
         unsaved = [
             Saved(others[name], None, _obeyed(name) or f"{name}: {why}; name a folder for all files (--out)")
             for name in named

@@ -11,20 +11,16 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from tw_autogen.conversation import AttachmentType, Plan, Post, Round, Status
-from tw_autogen.escaped_text import (
-    MAX_MARKDOWN_CHARS,
-    NO_FORMULAS,
-    first_of,
-    is_quickly_rendered,
-    visible,
-    without_middle,
-)
 from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.number_sources import NumberSource
 from tw_autogen.picture_files import PictureReader, is_picture
+from tw_autogen.plural import pluralize
+from tw_autogen.render_limits import MAX_MARKDOWN_CHARS, is_quickly_rendered
 from tw_autogen.session.markdown_text import fence_printed_output, ready_parser
 from tw_autogen.svg_sanitizer import UnsafeSvgError
+from tw_autogen.text_escaping import NO_FORMULAS, visible
+from tw_autogen.text_truncation import first_of, without_middle
 
 if TYPE_CHECKING:
     import markdown_it
@@ -95,11 +91,11 @@ def sources_html(sources: Sequence[NumberSource]) -> str:
     """
     if not sources:
         return ""
-    head = f"Sources of {len(sources)} number{'s' * (len(sources) != 1)}"
-    for kind, words in ("not found", "not found in any output"), ("possible", "only possibly computed"):
+    head = f"Sources of {pluralize(len(sources), 'number')}"
+    for kind, title in ("not found", "not found in any output"), ("possible", "only possibly computed"):
         if numbers := [source.number for source in sources if source.kind == kind]:
             shown = ", ".join(numbers[:_MAX_MISSING]) + (", …" if len(numbers) > _MAX_MISSING else "")
-            head += f"; {words}: {shown}"
+            head += f"; {title}: {shown}"
     items = "".join(f"<li>{_escaped(str(source))}</li>" for source in sources[:_MAX_SOURCES])
     return folded_html(head, f"<ul>{items}</ul>")
 
@@ -153,7 +149,7 @@ def _code(here: Round) -> str:
         result = post.content(AttachmentType.execution_result) or post.content(AttachmentType.code_error)
         head = {"SUCCESS": "Output", "FAILURE": "It failed"}.get(status, "Not run")
         body += note_html(head) + output_html(result) if result.strip() else ""
-    return folded_html(f"Code: {len(posts)} cell{'s' * (len(posts) != 1)}", body)
+    return folded_html(f"Code: {pluralize(len(posts), 'cell')}", body)
 
 
 def _shown(artifacts: Iterable[Artifact]) -> tuple[dict[str, str], list[str]]:
@@ -182,8 +178,8 @@ def _picture(path: Path, mime: str, content: bytes) -> str:
 
 def _file(artifact: Artifact, problem: str) -> str:
     preview = problem or next(iter(artifact.preview.strip().splitlines()), "")
-    said = f": {_escaped(preview)}" if preview else ""
-    return f'<li><code title="{_escaped(str(artifact.path))}">{_escaped(artifact.path.name)}</code>{said}</li>'
+    preview_text = f": {_escaped(preview)}" if preview else ""
+    return f'<li><code title="{_escaped(str(artifact.path))}">{_escaped(artifact.path.name)}</code>{preview_text}</li>'
 
 
 def _escaped(text: str) -> str:

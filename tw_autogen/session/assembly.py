@@ -16,7 +16,6 @@ from tw_autogen.approval import Approve, Decision, Proposal, checked_approve, de
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import new_id
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import Handler, checked_handlers
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_model
@@ -29,8 +28,8 @@ from tw_autogen.role import Role, as_role
 from tw_autogen.safe_folder import HeldFolder, SafeFolder
 from tw_autogen.session.earlier_session import EarlierSession, mark_own_session
 from tw_autogen.session.mcp_tools import start_mcp_servers, with_tools
-from tw_autogen.session.named_places import files_of_setting
 from tw_autogen.session.project import Project, project_folder, project_here, read_project
+from tw_autogen.session.referenced_files import files_of_setting
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, place_inputs, several
 from tw_autogen.session.role_configs import (
     Kernels,
@@ -61,6 +60,7 @@ from tw_autogen.setting_values import naming_folder, relative_to_folder
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import FolderTrust
 from tw_autogen.shipped_folders import shipped_folder
+from tw_autogen.text_escaping import visible_line
 from tw_autogen.trusted_files import ImportGuards, compared_with
 
 PluginsWanted = Iterable[PluginWanted] | PluginWanted
@@ -504,8 +504,8 @@ def _refused(path: str, approve: Approve | None, opened: Sequence[Session]) -> s
             landing.grant(always=decision.always)
         else:
             landing.refused = decision.reason or "no"
-    said = f" The User was asked, and said: {landing.refused}." if landing.refused else ""
-    return f"Code can't write there itself.{said} {landing.sentence}"
+    refusal = f" The User was asked, and said: {landing.refused}." if landing.refused else ""
+    return f"Code can't write there itself.{refusal} {landing.sentence}"
 
 
 def _refuse_roleless(read: Settings, configs: Sequence[RoleConfig]) -> None:

@@ -11,12 +11,13 @@ from dataclasses import asdict, dataclass
 
 from tw_autogen.conversation import AttachmentType, Post, Round
 from tw_autogen.errors import RoundInterrupted, RoundLooped, RoundTimedOut, RoundTooCostly, RoundTooLong
-from tw_autogen.escaped_text import shortened
 from tw_autogen.events import CellRan, Event, ModelCalled
 from tw_autogen.model import Message, TokenEstimate, Usage
+from tw_autogen.plural import pluralize
 from tw_autogen.session.answer import USER, Seconds
 from tw_autogen.session.answer_html import code_cells
 from tw_autogen.session.settings import SessionSettings
+from tw_autogen.text_truncation import shortened
 
 _FOUND_CHARS = 1000
 _REPEATED_CHARS = 200
@@ -244,7 +245,7 @@ class RoundBudget:
         others = self._reserved
         none, beside = f"{where} and no answer for the user", f", {len(others)} more under way," * bool(others)
         if most.calls and spent.calls + len(others) >= most.calls:
-            calls = f"{spent.calls} model call{'s' * (spent.calls != 1)}"
+            calls = pluralize(spent.calls, "model call")
             return f"{calls}{beside}{none}; `session.{key}calls` is {most.calls}"
         side = f" with {len(others) + 1} calls side by side,"
         tokens = sum(other.tokens for other in (*others, mine)) if others else 0.0

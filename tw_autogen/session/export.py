@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import is_quickly_colored, visible
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.named_folders import refuse_private
+from tw_autogen.render_limits import is_quickly_colored
 from tw_autogen.safe_folder import open_or_make_folder
 from tw_autogen.session.answer_html import markdown_html, output_html
 from tw_autogen.session.earlier_session import read_events
 from tw_autogen.session.markdown_text import fenced, with_html_signs
 from tw_autogen.session.notebook_export import notebook, write_notebook
 from tw_autogen.session.program import Program
+from tw_autogen.text_escaping import visible
 
 if TYPE_CHECKING:
     import pygments

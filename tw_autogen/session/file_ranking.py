@@ -58,14 +58,20 @@ def rank_files(request: str, files: Sequence[FileTerms]) -> Ranked:
     scores = dict(LexicalRanker().rank_fields(request, fields, _WEIGHTS))
     years = years_of(request)
     for year in years:
-        covering = [at for at, file in enumerate(files) if any(first <= year <= last for first, last in file.years)]
-        for at in covering:
-            scores[at] = scores.get(at, 0.0) + _YEAR_WEIGHT * _rarity(len(covering), len(files)) / len(years) ** 0.5
+        covering = [
+            index for index, file in enumerate(files) if any(first <= year <= last for first, last in file.years)
+        ]
+        for position in covering:
+            scores[position] = (
+                scores.get(position, 0.0) + _YEAR_WEIGHT * _rarity(len(covering), len(files)) / len(years) ** 0.5
+            )
     if not years and _ASKS_FOR_YEARS.search(request):
-        spans = {at: max((last - first for first, last in file.years), default=0) for at, file in enumerate(files)}
-        long = {at: min(1.0, span / _LONG_SPAN) for at, span in spans.items() if span}
-        for at, share in long.items():
-            scores[at] = scores.get(at, 0.0) + _YEAR_WEIGHT * share * _rarity(len(long), len(files))
+        spans = {
+            index: max((last - first for first, last in file.years), default=0) for index, file in enumerate(files)
+        }
+        long = {index: min(1.0, span / _LONG_SPAN) for index, span in spans.items() if span}
+        for position, share in long.items():
+            scores[position] = scores.get(position, 0.0) + _YEAR_WEIGHT * share * _rarity(len(long), len(files))
     return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
@@ -97,7 +103,7 @@ def split_to_words(name: str) -> str:
     """
     parts: list[str] = []
     for match in _PARTS.findall(unicodedata.normalize("NFC", name)):
-        upper = (at for at in range(1, len(match)) if match[at].isupper())
-        begin = [at for at in upper if match[at - 1].islower() or match[at + 1 : at + 2].islower()]
+        upper = (index for index in range(1, len(match)) if match[index].isupper())
+        begin = [index for index in upper if match[index - 1].islower() or match[index + 1 : index + 2].islower()]
         parts += (match[first:last] for first, last in itertools.pairwise([0, *begin, len(match)]))
     return " ".join(parts)

@@ -14,52 +14,52 @@ _MAX_NAMES, _MAX_FAMILIES, _MAX_SPANS, _ABOUT_CHARS = 2000, 1000, 50, 2000
 _LAST_YEAR, _MAX_FILES = 9999, 10**9
 
 
-def read_description(said: Any, name: str) -> dict[str, Any]:
+def read_description(plain: Any, name: str) -> dict[str, Any]:
     """Return what a kernel says of a file, in which nothing is of another kind or size than it should be.
 
     Args:
-        said: An entry of `files` as `FileDescriber.describe_files` returns it; code in the kernel can have made it.
+        plain: An entry of `files` as `FileDescriber.describe_files` returns it; code in the kernel can have made it.
         name: The file's.
 
     Raises:
         ValueError: it is no such entry.
     """
-    texts = {key: _said(said, key) for key in ("headline", "problem", "size")}
-    lines = {key: lines_of(said, key, _LINES_CHARS) for key in ("lines", "whole")}
-    columns = [_text_of(one, "columns") for one in list_of(said, "columns")[:_MAX_NAMES]]
-    return {**texts, **lines, "columns": columns, "late": said.get("late") is True, "name": name}
+    texts = {key: _said(plain, key) for key in ("headline", "problem", "size")}
+    lines = {key: lines_of(plain, key, _LINES_CHARS) for key in ("lines", "whole")}
+    columns = [_text_of(one, "columns") for one in list_of(plain, "columns")[:_MAX_NAMES]]
+    return {**texts, **lines, "columns": columns, "late": plain.get("late") is True, "name": name}
 
 
-def read_listing(said: Any) -> tuple[list[str], list[FileTerms], str]:
+def read_listing(plain: Any) -> tuple[list[str], list[FileTerms], str]:
     """Return lines, what files of each kind are found by, and the problem: as `read_description`.
 
     Args:
-        said: What `FileDescriber.list_files` returns.
+        plain: What `FileDescriber.list_files` returns.
     """
     found = []
-    for one in list_of(said, "files")[:_MAX_FAMILIES]:
+    for one in list_of(plain, "files")[:_MAX_FAMILIES]:
         if not (isinstance(one, list | tuple) and len(one) == 3 and _is_number(one[1], _MAX_FILES)):
             raise ValueError("files are triples of a name, a number and what they are found by")
         name, count, about = one
         names, heads, values = (_said(about, key, chars=_ABOUT_CHARS) for key in ("names", "heads", "values"))
         years = tuple(map(_years, list_of(about, "years")[:_MAX_SPANS]))
         found.append(FileTerms(_text_of(name, "files", chars=_LINES_CHARS), count, names, heads, values, years))
-    return lines_of(said, "lines", _LINES_CHARS), found, _said(said, "problem")
+    return lines_of(plain, "lines", _LINES_CHARS), found, _said(plain, "problem")
 
 
-def _years(said: Any) -> tuple[int, int]:
-    if not (isinstance(said, list | tuple) and len(said) == 2 and all(_is_number(one, _LAST_YEAR) for one in said)):
+def _years(plain: Any) -> tuple[int, int]:
+    if not (isinstance(plain, list | tuple) and len(plain) == 2 and all(_is_number(one, _LAST_YEAR) for one in plain)):
         raise ValueError("years are pairs of numbers")
-    return said[0], said[1]
+    return plain[0], plain[1]
 
 
-def _is_number(said: Any, most: int) -> bool:
+def _is_number(plain: Any, most: int) -> bool:
     """Return whether it is an integer up to `most`: larger ones can't be counted with."""
-    return isinstance(said, int) and abs(said) <= most
+    return isinstance(plain, int) and abs(plain) <= most
 
 
-def _said(said: Any, key: str, *, chars: int = _SAID_CHARS) -> str:
-    return _text_of(said.get(key, "") if isinstance(said, Mapping) else None, key, chars=chars)
+def _said(plain: Any, key: str, *, chars: int = _SAID_CHARS) -> str:
+    return _text_of(plain.get(key, "") if isinstance(plain, Mapping) else None, key, chars=chars)
 
 
 def _text_of(value: Any, key: str, *, chars: int = _SAID_CHARS) -> str:
@@ -68,27 +68,27 @@ def _text_of(value: Any, key: str, *, chars: int = _SAID_CHARS) -> str:
     return value[:chars]
 
 
-def list_of(said: Any, key: str) -> Sequence[Any]:
+def list_of(plain: Any, key: str) -> Sequence[Any]:
     """Return the list that stands under a key.
 
     Args:
-        said: An answer, or a part of it.
+        plain: An answer, or a part of it.
         key: Names it.
 
     Raises:
         ValueError: there is none.
     """
-    found = said.get(key, ()) if isinstance(said, Mapping) else None
+    found = plain.get(key, ()) if isinstance(plain, Mapping) else None
     if not isinstance(found, list | tuple):
         raise ValueError(f"{key}: expected a list, got {type(found).__name__}")
     return found
 
 
-def lines_of(said: Any, key: str, chars: int) -> list[str]:
+def lines_of(plain: Any, key: str, chars: int) -> list[str]:
     """Return the first lines of a list that have so many characters together.
 
     Args:
-        said: An answer, or a part of it.
+        plain: An answer, or a part of it.
         key: Names the list.
         chars: How many.
 
@@ -96,7 +96,7 @@ def lines_of(said: Any, key: str, chars: int) -> list[str]:
         ValueError: there is no such list, or something else in it.
     """
     lines = []
-    for line in list_of(said, key):
+    for line in list_of(plain, key):
         if chars <= 0:
             break
         lines.append(_text_of(line, key, chars=chars))

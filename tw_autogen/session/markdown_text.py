@@ -8,8 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tw_autogen.conversation import AttachmentType, Post, RequestedFormat
-from tw_autogen.escaped_text import is_quickly_rendered, visible_line
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.render_limits import is_quickly_rendered
+from tw_autogen.text_escaping import visible_line
 
 if TYPE_CHECKING:
     import markdown_it
@@ -114,8 +115,8 @@ def markdown_cells(markdown: str) -> list[str]:
     as_written, lines, pieces, begin = text.split("\n"), inert.split("\n"), list[str](), 0
     for token in _parser().parse(inert):  # what is shown is what is read: a tag that is none any more begins no block
         if token.type in _CODE and token.level == 0 and token.map:
-            at, language = token.map[0] + (token.type == "fence"), token.info.strip()
-            code = _code_as_written(token.content, lines[at:], as_written[at:])
+            line, language = token.map[0] + (token.type == "fence"), token.info.strip()
+            code = _code_as_written(token.content, lines[line:], as_written[line:])
             pieces += ["\n".join(lines[begin : token.map[0]])]
             pieces += [fenced(code, language if language in _LANGUAGES else "")]
             begin = token.map[1]
@@ -157,10 +158,10 @@ def without_html(markdown: str) -> str:
 
 def _plain_fence(line: str) -> str:
     """Return a line that begins a block of code with a language of ours, or none: JupyterLab makes it an attribute."""
-    found = _FENCE.search(line)
-    if found is None:
+    match = _FENCE.search(line)
+    if match is None:
         return line
-    before, rest = line[: found.start()], line[found.start() :]
+    before, rest = line[: match.start()], line[match.start() :]
     info = rest.lstrip(rest[0])
     if rest[0] == "`" and "`" in info:  # a span
         return line

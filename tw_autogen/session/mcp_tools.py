@@ -20,7 +20,7 @@ from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
 from tw_autogen.private_files import belongs_to_user, lies_in, make_private_folder
 from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
-from tw_autogen.session.named_places import program_name, server_files
+from tw_autogen.session.referenced_files import program_name, server_files
 from tw_autogen.session.role_configs import RoleConfig, runs_code
 from tw_autogen.session.trust_review import compare_trusted, distrusted_folder, still_remembered
 from tw_autogen.setting_values import naming_folder
@@ -85,9 +85,10 @@ def start_mcp_servers(
     if not servers or not any(runs_code(config) for config in configs):
         return None
     start = (naming_folder() or Path.cwd()) if folder is None else folder.resolve()
-    said = read.trust is Trust.full and read.files is None  # a yes is for what was shown: none of their modules was
-    said = said and distrusted is None and start.resolve() == current_folder()  # and says nothing of another folder
-    if not from_folder and not said:
+    trusted = read.trust is Trust.full and read.files is None  # a yes is for what was shown: none of their modules was
+    # And says nothing of another folder.
+    trusted = trusted and distrusted is None and start.resolve() == current_folder()
+    if not from_folder and not trusted:
         servers = tuple(_without_programs_of_here(_with_safe_search_paths(server), undo) for server in servers)
     servers = tuple(_started_in(server, start) for server in servers)
     compare = None
@@ -149,12 +150,12 @@ def _without_programs_of_here(server: McpServer, undo: ExitStack) -> McpServer:
         server: One of the user's own.
         undo: Gets what removes the folder.
     """
-    words = (server.command, *server.args)
-    programs = set(map(program_name, words))
+    command = (server.command, *server.args)
+    programs = set(map(program_name, command))
     preloads = any(map(_PRELOADS.fullmatch, server.args)) or "NODE_OPTIONS" in server.env
     looks = (
         programs & _LOOK_FOR_PROGRAMS
-        or programs & _RUN_PROGRAMS and {"run", "exec"} & {*words}
+        or programs & _RUN_PROGRAMS and {"run", "exec"} & {*command}
         or preloads and programs & {"node", "nodejs"}
     )  # fmt: skip
     scripts = not programs & _PACKAGE_RUNNERS
@@ -254,9 +255,9 @@ def _approval(read: Settings, *, from_folder: bool) -> McpApproval:
         read: The settings.
         from_folder: A project's file names the servers.
     """
-    said = read.read("plugin", PluginSettings).mcp_approval
+    approval = read.read("plugin", PluginSettings).mcp_approval
     unknown = read.folder_of("plugin.mcp_approval") is not None or from_folder and read.files is None
-    return "writes" if said == "never" and unknown else said
+    return "writes" if approval == "never" and unknown else approval
 
 
 def with_tools(config: RoleConfig, servers: McpServers | None, configs: Sequence[RoleConfig]) -> RoleConfig:

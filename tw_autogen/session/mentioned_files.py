@@ -86,11 +86,11 @@ class MentionedFileCopier:
         def exists(name: str) -> bool:
             return next(looks) < _MAX_LOOKS and self._exists(name)
 
-        def longer(name: str) -> str:
-            names = (one for one in _longer_names(name, text) if "/" not in one or self._source(one) is not None)
+        def existing_longer_name(name: str) -> str:
+            names = (name for name in _longer_names(name, text) if "/" not in name or self._source(name) is not None)
             return next(filter(exists, names), name)
 
-        there = [name if exists(name) else longer(name) for name in file_names(text, exists)[:_MAX_NAMED]]
+        there = [name if exists(name) else existing_longer_name(name) for name in file_names(text, exists)[:_MAX_NAMED]]
         known = {*given, *(path.name for path in given.values())}
         paths = {os.path.abspath(path) for path in given.values()}
         wanted = [name for name in there if name not in known]
@@ -164,7 +164,7 @@ class MentionedFileCopier:
                     return ""
         except OSError:
             return ""
-        others = {name: one for name, one in taken.items() if one.source != str(source)}
+        others = {name: copy for name, copy in taken.items() if copy.source != str(source)}
         (working[source],) = working_names([source], {**others, plain: _copy_of("")})
         return f"{working[source]!r} is the User's own file as it is now; {plain!r} is what code has written."
 
@@ -227,7 +227,7 @@ class MentionedFileCopier:
         forms = dict.fromkeys([name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD"))])
         if len(forms) == 1 or self._users is None:
             return name
-        return next((one for one in forms if _has(self._users, one)), name)
+        return next((form for form in forms if _has(self._users, form)), name)
 
     def _note(self, missing: Collection[str]) -> str:
         if self._users is None or not missing:
@@ -235,12 +235,12 @@ class MentionedFileCopier:
         there: list[str] = []
         with contextlib.suppress(OSError), SafeFolder.without_links(self._users) as users:
             found = itertools.islice(users.walk(enter=lambda name: False), _MAX_LOOKS)
-            there = [one.name for one in found if _is_data(one.name)]
-        words, folded = [], {one.casefold(): one for one in there}
+            there = [file.name for file in found if _is_data(file.name)]
+        words, folded = [], {name.casefold(): name for name in there}
         for name in missing:
             plain = name.casefold()
             close = difflib.get_close_matches(plain, folded, n=3, cutoff=0.6)
-            longer = (one for one in folded if one.endswith(f" {plain}"))
+            longer = (name for name in folded if name.endswith(f" {plain}"))
             near = [folded[fromkey] for fromkey in dict.fromkeys([*close, *longer])][:3]
             words.append(f"{name} (similar: {', '.join(near)})" if near else name)
         return f"Not in the User's folder {self._users}: {', '.join(words)}."
@@ -273,16 +273,16 @@ def _has(folder: Path, name: str) -> bool:
 
 def _longer_names(name: str, request: str) -> Iterator[str]:
     """Yield what may be names with blanks that end with a name in a request, the longest first."""
-    for found in itertools.islice(re.finditer(re.escape(name), request), _MAX_NAMED):
-        words = request[max(0, found.start() - _NAME_CHARS) : found.start()].rpartition("\n")[2]
-        starts = [0, *(at + 1 for at, word in enumerate(words) if word == " ")]
-        yield from (f"{words[at:]}{name}".lstrip("@\"'`") for at in starts if words[at:].strip())
+    for match in itertools.islice(re.finditer(re.escape(name), request), _MAX_NAMED):
+        before = request[max(0, match.start() - _NAME_CHARS) : match.start()].rpartition("\n")[2]
+        starts = [0, *(index + 1 for index, word in enumerate(before) if word == " ")]
+        yield from (f"{before[index:]}{name}".lstrip("@\"'`") for index in starts if before[index:].strip())
 
 
 def _is_end_of_a_name(name: str, request: str, made: Collection[str], folder: Path | None) -> bool:
     """Return whether a name is the end of one with blanks that a request names: of a file made, or in a folder."""
     longer = _longer_names(name, request)
-    return any(one in made or (folder is not None and os.path.lexists(folder / one)) for one in longer)
+    return any(name in made or (folder is not None and os.path.lexists(folder / name)) for name in longer)
 
 
 def files_not_made(missing: Sequence[str], answer: Answer, landing: AnswerFiles | None) -> list[str]:

@@ -30,20 +30,20 @@ def variables_made(statements: Iterable[ast.stmt]) -> set[str]:
     Args:
         statements: One after the other.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for statement in statements:
         if isinstance(statement, ast.Assign):
-            found |= {name for target in statement.targets for name in names_stored(target)}
+            names |= {name for target in statement.targets for name in names_stored(target)}
         elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-            found |= names_stored(statement.target)
+            names |= names_stored(statement.target)
         elif isinstance(statement, ast.With | ast.AsyncWith):
-            found |= {
+            names |= {
                 name for item in statement.items if item.optional_vars for name in names_stored(item.optional_vars)
             }
-            found |= variables_made(statement.body)
+            names |= variables_made(statement.body)
         else:  # a function, a class, an import
-            found.update(_stored_by(statement))
-    return found
+            names.update(_stored_by(statement))
+    return names
 
 
 def free_variables(statements: Iterable[ast.stmt]) -> set[str]:
@@ -52,16 +52,16 @@ def free_variables(statements: Iterable[ast.stmt]) -> set[str]:
     Args:
         statements: One after the other.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     before: set[str] = set()
     for statement in statements:
         here: set[str] = set()
         for node in _in_order(statement):
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store) and node.id not in here:
-                found |= {node.id} - before
+                names |= {node.id} - before
             here.update(_stored_by(node))
         before |= variables_made([statement])
-    return found
+    return names
 
 
 def free_variables_of_functions(tree: ast.AST) -> set[str]:
@@ -70,11 +70,11 @@ def free_variables_of_functions(tree: ast.AST) -> set[str]:
     Args:
         tree: Of the cell with the functions.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for one in ast.walk(tree):
         if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            found |= {node.id for node in ast.walk(one) if isinstance(node, ast.Name)} - names_stored(one)
-    return found
+            names |= {node.id for node in ast.walk(one) if isinstance(node, ast.Name)} - names_stored(one)
+    return names
 
 
 def acts_outside(statements: Iterable[ast.stmt]) -> bool:
@@ -95,22 +95,22 @@ def variables_changed(statements: Iterable[ast.stmt], modules: set[str], functio
         modules: Names of what is imported: a call of a module's function is no change of it.
         functions: Names of functions that the code defines: each may change what it is given.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for statement in statements:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-            found.add(statement.name)
+            names.add(statement.name)
             continue
         for node in ast.walk(statement):
-            found.update(_stored_by(node))
+            names.update(_stored_by(node))
             if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
-                found.add(_root(node))
+                names.add(_root(node))
             elif isinstance(node, ast.Call):
-                found |= _changed_by_call(node, alone=False) - modules
+                names |= _changed_by_call(node, alone=False) - modules
                 if isinstance(node.func, ast.Name) and node.func.id in functions:
-                    found |= {_root(given) for given in (*node.args, *(pair.value for pair in node.keywords))}
+                    names |= {_root(given) for given in (*node.args, *(pair.value for pair in node.keywords))}
             elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-                found |= _changed_by_call(node.value, alone=True) - modules
-    return found - {""}
+                names |= _changed_by_call(node.value, alone=True) - modules
+    return names - {""}
 
 
 def _changed_by_call(call: ast.Call, *, alone: bool) -> set[str]:
@@ -123,14 +123,14 @@ def _changed_by_call(call: ast.Call, *, alone: bool) -> set[str]:
     function = call.func
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
     acts = alone and not _SHOWS.match(name)
-    found: set[str] = set()
+    names: set[str] = set()
     if isinstance(function, ast.Attribute):
         in_place = any(keyword.arg == "inplace" for keyword in call.keywords)
         if acts or in_place or _CHANGES_OWNER.match(name):
-            found.add(_root(function))
+            names.add(_root(function))
     if (acts and isinstance(function, ast.Name)) or _CHANGES_ARGUMENT.match(name):
-        found |= {_root(arg) for arg in call.args}
-    return found
+        names |= {_root(arg) for arg in call.args}
+    return names
 
 
 def _root(node: ast.AST) -> str:

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from tw_autogen.conversation import Round, RoundState
 from tw_autogen.deadline import awaited_thread
 from tw_autogen.errors import ConfigError, RoundInterrupted
-from tw_autogen.escaped_text import NO_FORMULAS, shortened, visible
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.notebook_traceback import users_frames
+from tw_autogen.plural import pluralize
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_html import folded_html, note_html, output_html
 from tw_autogen.session.event_journal import Journal
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs
 from tw_autogen.session.team import Team
+from tw_autogen.text_escaping import NO_FORMULAS, visible
+from tw_autogen.text_truncation import shortened
 
 if TYPE_CHECKING:
     import asyncio
@@ -210,7 +212,7 @@ class NotebookAccess(ABC):
         """Return a short text: id, state, requests, and where code runs."""
         state = "closed" if self.closed else "busy" if self._is_busy else "full" if self.full else "open"
         count = len(self.rounds)
-        asked = f"{count} request{'s' * (count != 1)}"
+        asked = pluralize(count, "request")
         return f"<Session {self.id}, {state}, {asked}, code runs in: {self.where}>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:

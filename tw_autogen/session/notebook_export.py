@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.conversation import Round
-from tw_autogen.escaped_text import NO_FORMULAS
 from tw_autogen.events import (
     CellOutput,
     CellRan,
@@ -33,6 +32,7 @@ from tw_autogen.session.event_journal import read_journal
 from tw_autogen.session.markdown_text import code_span, fence_printed_output, fenced, markdown_cells
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
+from tw_autogen.text_escaping import NO_FORMULAS
 from tw_autogen.written_numbers import ParsedNumbersCache
 
 if TYPE_CHECKING:
@@ -130,8 +130,8 @@ class _Notebook:
     def whole(self) -> nbformat.NotebookNode:
         self._end_running()
         code = "\n".join(cell.source for cell in self._cells if cell.cell_type == "code")
-        words = set(re.findall(r"\w+", code))
-        called = {name: file for name, file in self._plugins.items() if name in words}
+        names = set(re.findall(r"\w+", code))
+        called = {name: file for name, file in self._plugins.items() if name in names}
         if called:
             self._cells[0].source += f"\n\n{_NEEDS_PLUGINS}"
             self._add(
@@ -157,8 +157,8 @@ class _Notebook:
             f"**Not run to its end:**\n\n{fenced(node.source, 'python')}",
             *([fenced(output.rstrip("\n"))] if output else []),
         ]
-        at = next(at for at, cell in enumerate(self._cells) if cell is node)
-        self._cells[at] = nbformat.v4.new_markdown_cell("\n\n".join(words), metadata={"tags": [tag]}, id=node.id)
+        position = next(index for index, cell in enumerate(self._cells) if cell is node)
+        self._cells[position] = nbformat.v4.new_markdown_cell("\n\n".join(words), metadata={"tags": [tag]}, id=node.id)
 
     @singledispatchmethod
     def take(self, event: Event) -> None:
@@ -203,8 +203,8 @@ class _Notebook:
     @take.register(CellStarted)
     def _cell_started(self, event: CellStarted) -> None:
         if event.check:  # no code cell: "run all" would keep what it changes
-            words = f"**Check of the answer, undone after it ran:**\n\n{fenced(event.code, 'python')}"
-            self._add(nbformat.v4.new_markdown_cell(words, metadata={"tags": ["check"]}))
+            text = f"**Check of the answer, undone after it ran:**\n\n{fenced(event.code, 'python')}"
+            self._add(nbformat.v4.new_markdown_cell(text, metadata={"tags": ["check"]}))
             return
         self._running[event.cell] = nbformat.v4.new_code_cell(event.code, execution_count=max(event.cell, 0))
         self._written[event.cell] = []
@@ -272,9 +272,9 @@ class _Notebook:
             )
         if not event.ok:
             lines = event.error.splitlines()
-            last = max((at for at, line in enumerate(lines) if line.startswith("Traceback (")), default=0)
-            said = next((match for line in lines[last:] if (match := _EXCEPTION.match(line))), None)
-            name, value = (said[1], said[2] or "") if said else ("Stopped", event.error.strip())
+            last = max((index for index, line in enumerate(lines) if line.startswith("Traceback (")), default=0)
+            error = next((match for line in lines[last:] if (match := _EXCEPTION.match(line))), None)
+            name, value = (error[1], error[2] or "") if error else ("Stopped", event.error.strip())
             outputs.append(nbformat.v4.new_output("error", ename=name, evalue=value, traceback=lines))
         return outputs
 
@@ -317,6 +317,6 @@ def loading_code(plugins: Mapping[str, str]) -> str:
             lines.append(
                 f'{name} = load_plugin({file!r}, ".")' if file else f'# {name} = load_plugin("PATH/{name}.yaml", ".")'
             )
-    words = "# The plugins that the code below calls, as functions of this notebook: they run here, in no sandbox."
+    head = "# The plugins that the code below calls, as functions of this notebook: they run here, in no sandbox."
     imports = ["from tw_autogen.plugin import read_functions"] * any("read_functions(" in line for line in lines)
-    return "\n".join([words, _NEEDS_PACKAGE, *imports, "from tw_autogen.testing import load_plugin", "", *lines])
+    return "\n".join([head, _NEEDS_PACKAGE, *imports, "from tw_autogen.testing import load_plugin", "", *lines])

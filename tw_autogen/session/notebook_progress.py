@@ -12,7 +12,6 @@ from functools import singledispatchmethod
 from typing import Any
 
 from tw_autogen.conversation import Plan, Status
-from tw_autogen.escaped_text import NO_FORMULAS, visible
 from tw_autogen.events import (
     ApprovalAsked,
     ApprovalDecided,
@@ -28,6 +27,7 @@ from tw_autogen.events import (
 )
 from tw_autogen.notebook_traceback import users_frames
 from tw_autogen.session.answer_html import note_html, output_html, plan_html
+from tw_autogen.text_escaping import NO_FORMULAS, visible
 
 _TICK_SECONDS = 0.5
 _OUTPUT_LINES = 6
@@ -187,8 +187,8 @@ class NotebookProgress:
                 line = f"No answer: {self._error}" if self._error else "No answer"
             return note_html(line), visible(line)
         steps = self._plan.steps if self._plan else ()
-        at = next((number for number, step in enumerate(steps, 1) if step.status is Status.current), 0)
-        line = " · ".join([*([f"step {at} of {len(steps)}"] if at else []), self._doing, seconds])
+        position = next((number for number, step in enumerate(steps, 1) if step.status is Status.current), 0)
+        line = " · ".join([*([f"step {position} of {len(steps)}"] if position else []), self._doing, seconds])
         text = "\n".join(self._output).replace("\r", "").strip("\n")
         parts = [plan_html(self._plan) if self._plan else "", note_html(line), output_html(text) if text else ""]
         return "".join(parts), visible(line)

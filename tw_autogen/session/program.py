@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tw_autogen.escaped_text import shortened, visible, visible_line
 from tw_autogen.events import CellRan, CellStarted, Event, RoundOpened, SessionOpened
 from tw_autogen.python_source import parse, python_lines
 from tw_autogen.secret_masking import MASK
@@ -25,6 +24,8 @@ from tw_autogen.session.name_flow import (
 )
 from tw_autogen.session.notebook_export import EXIT, files_of_plugins, loading_code
 from tw_autogen.session.program_parameters import Parameter, ParameterFinder, Place, replaced
+from tw_autogen.text_escaping import visible, visible_line
+from tw_autogen.text_truncation import shortened
 
 _FAILED_LINE = re.compile(r"^Traceback \(most recent call last\):\n  cell \d+, line (\d{1,9})$", re.MULTILINE)
 _RUNS_CELL = re.compile(r"%%(?:time|capture)\b")
@@ -197,8 +198,8 @@ class Program:
             name: Of its file, for its help.
         """
         paths = [parameter for parameter in self.parameters if isinstance(parameter.value, str)]
-        asked = dict.fromkeys(one.request for one in self.cells if one.request)
-        about = _in_docstring(shortened(" / ".join(" ".join(one.split()) for one in asked), _ABOUT_CHARS))
+        asked = dict.fromkeys(cell.request for cell in self.cells if cell.request)
+        about = _in_docstring(shortened(" / ".join(" ".join(request.split()) for request in asked), _ABOUT_CHARS))
         usage = "".join(f" [{path.name}]" for path in paths)
         usage += "".join(
             f" [--{parameter.option} N]" for parameter in self.parameters if not isinstance(parameter.value, str)
@@ -207,10 +208,10 @@ class Program:
         values = ", ".join(f"arguments.{parameter.name}" for parameter in self.parameters)
         missing = ", ".join(self.missing)
         features: set[str] = set()
-        taken = {*self.plugins, *(name for one in self.cells for name in names_stored(parse(one.source)))}
+        taken = {*self.plugins, *(name for cell in self.cells for name in names_stored(parse(cell.source)))}
         own = {name: _free(name, taken) for name in ("show", "save_charts", "noting_saved", "run_cell")}
-        cells = [_Text.of(one, features, own) for one in self.cells]
-        charts, run = any(one.charts for one in self.cells), any(one.is_text for one in cells)
+        cells = [_Text.of(cell, features, own) for cell in self.cells]
+        charts, run = any(cell.charts for cell in self.cells), any(text.is_text for text in cells)
         imports = ["ast", "asyncio"] * run + ["matplotlib.figure"] * charts
         head = _HEAD.format(
             about=about or "Code of a session.",
@@ -219,14 +220,14 @@ class Program:
             usage=usage,
             missing=f"It uses what no cell makes, such as variables that were given: {missing}.\n" if missing else "",
             future=f"from __future__ import {', '.join(sorted(features))}\n\n" if features else "",
-            imports="".join(f"import {one}\n" for one in imports),
+            imports="".join(f"import {module}\n" for module in imports),
             arguments="".join(map(_argument, self.parameters)),
             assignments=f"{names} = {values}\n" if names else "",
             checks=_checks(paths),
         )
         helpers = "".join([_SHOW, _CHARTS * charts, _RUNS * run])
-        text = [head, _OWN.sub(lambda found: own[found[0]], helpers)]
-        if any("display(" in one.source for one in self.cells):
+        text = [head, _OWN.sub(lambda match: own[match[0]], helpers)]
+        if any("display(" in cell.source for cell in self.cells):
             text.append(f"display = {own['show']}\n\n")
         if self.plugins:
             text.append(f"{loading_code(self.plugins)}\n\n")
@@ -243,7 +244,9 @@ class Program:
 def _free(name: str, taken: set[str]) -> str:
     """Return a name that is not taken: it, or with a number behind it."""
     return next(
-        free for free in itertools.chain([name], (f"{name}_{at}" for at in itertools.count(2))) if free not in taken
+        free
+        for free in itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
+        if free not in taken
     )
 
 
@@ -305,11 +308,15 @@ def _without_magics(code: str) -> str:
             parse(made := "\n".join(lines))
             return made
         except SyntaxError as error:
-            at = (error.lineno or 0) - 1
-            if not 0 <= at < len(lines) or lines[at].lstrip()[:1] not in ("%", "!") or lines[at].endswith("\\"):
+            index = (error.lineno or 0) - 1
+            if (
+                not 0 <= index < len(lines)
+                or lines[index].lstrip()[:1] not in ("%", "!")
+                or lines[index].endswith("\\")
+            ):
                 return code
-            timed = _RUNS_LINE.match(lines[at])
-            lines[at] = f"{timed[1]}{lines[at][timed.end() :]}" if timed else f"# {lines[at]}"
+            timed = _RUNS_LINE.match(lines[index])
+            lines[index] = f"{timed[1]}{lines[index][timed.end() :]}" if timed else f"# {lines[index]}"
         except (ValueError, RecursionError):
             return code
     return code
@@ -324,7 +331,7 @@ def _with_needed(read: _Reader) -> tuple[list[_Kept], set[str], list[str]]:
     kept: list[_Kept] = []
     unsure: list[str] = []
     imports = [node for _, tree, _, _ in read.cells for node in ast.walk(tree) if isinstance(node, _IMPORTS)]
-    modules = {name for one in imports for name in names_stored(one)}
+    modules = {name for statement in imports for name in names_stored(statement)}
     functions = {node.name for _, tree, _, _ in read.cells for node in ast.walk(tree) if isinstance(node, _DEFINITIONS)}
     called = {name for _, tree, _, _ in read.cells for name in free_variables_of_functions(tree)}
     needed = set(called)
@@ -357,7 +364,8 @@ def _changed_in_part(left: list[ast.stmt], error: str, modules: set[str], functi
         functions: Names of functions that the code defines.
     """
     if _failed_line(error):
-        left = [one for one in left[:1] if isinstance(one, _BLOCKS)]  # any other has no effect if it fails
+        # Any other has no effect if it fails.
+        left = [statement for statement in left[:1] if isinstance(statement, _BLOCKS)]
     return variables_changed(left, modules, functions)
 
 
@@ -370,7 +378,7 @@ def _failed_line(error: str) -> int:
 def _before_failure(code: str, tree: ast.Module, error: str) -> tuple[list[ast.stmt], str]:
     """Return the statements of a cell that ended before the one that failed; none where that is not known."""
     line = _failed_line(error)
-    body = [one for one in tree.body if (one.end_lineno or one.lineno) < line]
+    body = [statement for statement in tree.body if (statement.end_lineno or statement.lineno) < line]
     while body and len(body) < len(tree.body) and tree.body[len(body)].lineno <= (body[-1].end_lineno or 0):
         body.pop()  # the next one begins on its line
     last = body[-1].end_lineno if body else 0
@@ -381,8 +389,12 @@ def _requests_without_code(read: _Reader, kept: Sequence[_Kept]) -> list[str]:
     """Return a line for each request of whose code nothing is kept."""
     ran = dict.fromkeys(asked for _, _, asked, ran in read.cells if not ran.undone)
     unfinished = dict.fromkeys(read.requests[-1:] if read.unfinished else [])
-    left = [one for one in {**ran, **unfinished} if one not in {asked for _, _, asked, _ in kept}]
-    return [f"{shortened(visible_line(one), _ABOUT_CHARS)}: none of its code ran to its end" for one in left if one]
+    left = [request for request in {**ran, **unfinished} if request not in {asked for _, _, asked, _ in kept}]
+    return [
+        f"{shortened(visible_line(request), _ABOUT_CHARS)}: none of its code ran to its end"
+        for request in left
+        if request
+    ]
 
 
 def _names(tree: ast.AST) -> set[str]:
@@ -412,12 +424,13 @@ class _Text:
         """
         source, tree = cell.source, parse(cell.source)
         places: list[Place] = []
-        for one in tree.body:
-            future = isinstance(one, ast.ImportFrom) and one.module == "__future__"
-            if isinstance(one, ast.ImportFrom) and future:
-                features.update(alias.name for alias in one.names)
-            if future or isinstance(one, ast.Global):  # which would have to stand before the cells that use its names
-                places.append((*_place(one), "pass"))
+        for statement in tree.body:
+            future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+            if isinstance(statement, ast.ImportFrom) and future:
+                features.update(alias.name for alias in statement.names)
+            # A `global` would have to stand before the cells that use its names.
+            if future or isinstance(statement, ast.Global):
+                places.append((*_place(statement), "pass"))
         last = tree.body[-1] if tree.body else None
         if isinstance(last, ast.Expr) and cell.ran is not None and not _is_hidden(source, last):
             value = last.value
@@ -432,8 +445,13 @@ class _Text:
         return cls(f"{own['run_cell']}({quoted})", True)
 
 
-def _place(one: ast.stmt) -> tuple[int, int, int, int]:
-    return one.lineno, one.col_offset, one.end_lineno or one.lineno, one.end_col_offset or one.col_offset
+def _place(statement: ast.stmt) -> tuple[int, int, int, int]:
+    return (
+        statement.lineno,
+        statement.col_offset,
+        statement.end_lineno or statement.lineno,
+        statement.end_col_offset or statement.col_offset,
+    )
 
 
 def _is_hidden(source: str, last: ast.Expr) -> bool:

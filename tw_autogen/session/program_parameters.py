@@ -182,10 +182,10 @@ class ParameterFinder:
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         self._visit(node.func, "", False, found, use=_VALUE)
         reads, lists = bool(_READERS.match(called)), _lists(node.func, called)
-        for at, arg in enumerate(node.args, 1):
+        for number, arg in enumerate(node.args, 1):
             if _QUERIES.match(called) and isinstance(node.func, ast.Attribute):
                 found += self._in_query(arg)
-            use = "" if called in _NO_COUNTS else f"{called or _VALUE}_{at}" if at > 1 else called or _VALUE
+            use = "" if called in _NO_COUNTS else f"{called or _VALUE}_{number}" if number > 1 else called or _VALUE
             self._visit(arg, "", reads, found, use=use, lists=lists)
         for pair in node.keywords:
             if self._is_asked_for(pair):
@@ -401,10 +401,10 @@ def _lists(function: ast.expr, called: str) -> bool:
     return bool(_FOLDERS.match(called))
 
 
-def _word_near(words: str, start: int, end: int) -> str:
+def _word_near(text: str, start: int, end: int) -> str:
     """Return the word before a number of a question, else the one after it; empty if neither says anything."""
-    before = _WORD.findall(words[max(0, start - _NEAR_CHARS) : start])[-1:]
-    after = _WORD.findall(words[end : end + _NEAR_CHARS])[:1]
+    before = _WORD.findall(text[max(0, start - _NEAR_CHARS) : start])[-1:]
+    after = _WORD.findall(text[end : end + _NEAR_CHARS])[:1]
     return next((one for one in (*before, *after) if one.lower() not in _FILLERS and one.isascii()), "")
 
 

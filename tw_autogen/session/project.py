@@ -103,9 +103,11 @@ class Project:
         """
         taking_part = list(map(self.resolve_role_folder, roles))
         own = [name for name, folder in self.roles.items() if folder in taking_part]
-        by_path = [Path(one) for one in taking_part if isinstance(one, str | Path) and os.sep in str(one)]
+        by_path = [Path(path) for path in taking_part if isinstance(path, str | Path) and os.sep in str(path)]
         own += [
-            one.name for one in by_path if one not in self.roles.values() and one.resolve().is_relative_to(self.folder)
+            path.name
+            for path in by_path
+            if path not in self.roles.values() and path.resolve().is_relative_to(self.folder)
         ]
         plugins = [spec.name for spec in self.plugins if spec.runs_in == "host"]
         kinds = {"roles": own, "plugins": plugins}
@@ -118,7 +120,7 @@ class Project:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Return what was left out, ignored, or understood otherwise, in lines."""
-        return (*(f"left out: {one}" for one in self.left_out), *self.notes)
+        return (*(f"left out: {path}" for path in self.left_out), *self.notes)
 
 
 def project_folder(folder: Path | str) -> Path:
@@ -197,8 +199,8 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
         if (brings_code or not step_out_of(folder, example)) and len(_names(folder / example)) > _MAX_LISTED:
             left_out.append(f"{folder / example}: more than {_MAX_LISTED} files, of which none is used as an example")
     if not brings_code and (more := len(example_files(folder, inside=True)) - len(own_examples(folder))):
-        words = f"at most {MAX_EXAMPLES}, of {MAX_EXAMPLE_BYTES // 1000} kB together, count until it is trusted"
-        left_out.append(f"{folder}: {more} examples: {words}")
+        limit = f"at most {MAX_EXAMPLES}, of {MAX_EXAMPLE_BYTES // 1000} kB together, count until it is trusted"
+        left_out.append(f"{folder}: {more} examples: {limit}")
     roles = role_folders(folder, settings.read("session", SessionSettings).role_folder) if brings_code else {}
     for name, of_role in list(roles.items()) if by_name else ():
         if leads := _leads_out(folder, of_role):
@@ -248,9 +250,9 @@ def _hashed_roles(roles: Mapping[str, Path], settings: Settings) -> tuple[dict[s
     """
     files = settings.files
     strange = [path for path in roles.values() if files is not None and not files.covers(path / "role.yaml")]
-    words = "it was not there when the project was trusted, so it is not loaded; look at it, and trust it again"
+    problem = "it was not there when the project was trusted, so it is not loaded; look at it, and trust it again"
     kept = {name: path for name, path in roles.items() if path not in strange}
-    return kept, tuple(f"{path}: {words}" for path in strange)
+    return kept, tuple(f"{path}: {problem}" for path in strange)
 
 
 def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
@@ -266,7 +268,7 @@ def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
     if place and not os.path.isdir(folder / place):
         raise ConfigError(f"session.role_folder: there is no folder {folder / place}")
     places = role_places(folder, place)
-    return _declared([[one / name for name in sorted(_names(one))] for one in places if os.path.isdir(one)])
+    return _declared([[place / name for name in sorted(_names(place))] for place in places if os.path.isdir(place)])
 
 
 def role_places(folder: Path, place: str = "") -> list[Path]:
@@ -276,7 +278,7 @@ def role_places(folder: Path, place: str = "") -> list[Path]:
         folder: Of the project.
         place: As the setting `session.role_folder`.
     """
-    return [folder / place] if place else [folder / one for one in ROLE_FOLDERS]
+    return [folder / place] if place else [folder / name for name in ROLE_FOLDERS]
 
 
 def roles_inside(folder: Path, place: str = "") -> tuple[dict[str, Path], list[Path]]:
@@ -360,19 +362,19 @@ def _listed(place: Path) -> list[Path]:
 
 def _names(place: Path) -> list[str]:
     """Return the names in a folder, at most one more than are looked through; none if it can't be listed."""
-    with suppress(OSError), os.scandir(place) as found:
-        return [one.name for one in islice(found, _MAX_LISTED + 1)]
+    with suppress(OSError), os.scandir(place) as entries:
+        return [entry.name for entry in islice(entries, _MAX_LISTED + 1)]
     return []
 
 
 def own_examples(folder: Path) -> list[Path]:
     """Return the files in a project's example folders that lie in it, their links followed; not too many."""
-    found: list[Path] = []
+    paths: list[Path] = []
     left = MAX_EXAMPLE_BYTES
     for path in example_files(folder, inside=True)[:_MAX_LOOKED_AT]:  # a link may take milliseconds to follow
         inside = not step_out_of(folder, path)
         size = path.stat().st_size if inside and path.exists() else 0
-        if inside and len(found) < MAX_EXAMPLES and size <= left:
-            found.append(path)
+        if inside and len(paths) < MAX_EXAMPLES and size <= left:
+            paths.append(path)
             left -= size
-    return found
+    return paths

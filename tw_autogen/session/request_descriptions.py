@@ -13,7 +13,6 @@ from typing import Any
 
 from tw_autogen import kernel as kernel_face  # `Describer` is imported once a description is cut
 from tw_autogen.errors import TwAutogenError
-from tw_autogen.escaped_text import shortened
 from tw_autogen.kernel import FileDescriber, size_words
 from tw_autogen.model import LexicalRanker
 from tw_autogen.safe_folder import SafeFolder
@@ -22,6 +21,7 @@ from tw_autogen.session.file_ranking import FileTerms, rank_files
 from tw_autogen.session.kernel_answers import JOINS_CHARS, lines_of, list_of, read_description, read_listing
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.variable_descriptions import profile_value
+from tw_autogen.text_truncation import shortened
 
 _SECONDS = 20.0
 """How long the description of one file of a request may take."""
@@ -120,35 +120,37 @@ class RequestDescriptions:
         """
         names = [path.name if path.parent == self._folder else str(path) for path in files]
         described, joins = self._described([(name, name) for name in names], each=_SECONDS)
-        for one in described:
-            if one["problem"]:
-                self._on_problem(f"{_label(Path(one['name']).name)}: {one['problem']}")
+        for description in described:
+            if description["problem"]:
+                self._on_problem(f"{_label(Path(description['name']).name)}: {description['problem']}")
         texts = {one["name"]: _text(one) for one in described}
         whole, stands_for = dict(texts), dict[str, str]()
-        for name, one in whole.items():
-            if self.told.files.get(name) == one or _item(one) in self._files_before:
-                texts[name] = f"{one.splitlines()[0][:_TEXT_CHARS]} (described in an earlier request)"
+        for name, description in whole.items():
+            if self.told.files.get(name) == description or _item(description) in self._files_before:
+                texts[name] = f"{description.splitlines()[0][:_TEXT_CHARS]} (described in an earlier request)"
         earlier = [name for name in self.told.files if name not in texts]
         if sum(map(len, texts.values())) > self._settings.profile_chars:
             texts, joins, stands_for = _folded(described, texts, joins)
-        ranked = [at for at, _ in self._ranker.rank(text, list(texts.values()))]
+        ranked = [index for index, _ in self._ranker.rank(text, list(texts.values()))]
         limit = self._settings.profile_chars
         kept = _first_lines(texts, ranked, limit)
         if left := len(texts) - len(kept):
-            limit -= sum(_line_chars(name, "") for at, name in enumerate(texts) if at in kept)
-            texts = {name: one for at, (name, one) in enumerate(texts.items()) if at in kept}
-            ranked = [kept.index(at) for at in ranked if at in kept]
+            limit -= sum(_line_chars(name, "") for index, name in enumerate(texts) if index in kept)
+            texts = {name: text for index, (name, text) in enumerate(texts.items()) if index in kept}
+            ranked = [kept.index(index) for index in ranked if index in kept]
         briefs = {
             one["name"]: _columns_and_call(one, 1 + list(stands_for.values()).count(one["name"])) for one in described
         }
         shown = _fitted(texts, briefs, ranked, limit)
-        full = {name for (name, one), said in zip(texts.items(), shown, strict=True) if "\n" in said or "\n" not in one}
-        now = {name: one if stands_for.get(name, name) in full else "" for name, one in whole.items()}
+        full = {
+            name for (name, text), said in zip(texts.items(), shown, strict=True) if "\n" in said or "\n" not in text
+        }
+        now = {name: text if stands_for.get(name, name) in full else "" for name, text in whole.items()}
         self.told = replace(self.told, files={**self.told.files, **now})
         parts = []
-        outside = [one for name, one in zip(texts, shown, strict=True) if os.path.isabs(name)]
+        outside = [text for name, text in zip(texts, shown, strict=True) if os.path.isabs(name)]
         for title, found in (
-            ("Files in the working folder:", [one for one in shown if one not in outside]),
+            ("Files in the working folder:", [text for text in shown if text not in outside]),
             ("Large files at their own place, to be opened by the whole path, read-only:", outside),
             ("Columns that join them:", joins if described else []),
             ("Variables in the kernel:", [profile_value(name, value) for name, value in variables.items()]),
@@ -184,8 +186,8 @@ class RequestDescriptions:
         content = mode == "content"
         began = time.monotonic()
         try:
-            found = kernel.list_files(path, layouts=content, max_lines=_TREE_LINES, seconds=_FOLDER_SECONDS)
-            lines, files, problem = read_listing(found)
+            listing = kernel.list_files(path, layouts=content, max_lines=_TREE_LINES, seconds=_FOLDER_SECONDS)
+            lines, files, problem = read_listing(listing)
         except (TwAutogenError, ValueError):  # it says so again, when code is to run there; or code made that up
             return ""
         if problem or len(lines) < 2:
@@ -214,29 +216,33 @@ class RequestDescriptions:
         count = {file.name: file.count for file in files}
         scored = rank_files(text, files)
         told = self.told.folder or {name: "" for name in count if self._was_described(os.path.join(folder, name))}
-        first = [files[at].name for at, _ in scored]
+        first = [files[index].name for index, _ in scored]
         if told:  # an earlier request was told what fits it: only what fits this one better
-            best_told = max((score for at, score in scored if files[at].name in told), default=0.0)
-            first = [files[at].name for at, score in scored if score > max(_FITS * scored[0][1], best_told)]
+            best_told = max((score for index, score in scored if files[index].name in told), default=0.0)
+            first = [files[index].name for index, score in scored if score > max(_FITS * scored[0][1], best_told)]
             wanted = [name for name in first[:_MAX_CANDIDATES] if name not in told]
         else:
             wanted = [*first, *(name for name in count if name not in first)][:_MAX_CANDIDATES]
         pairs = [(os.path.join(folder, name), name) for name in wanted]
         described, joins = self._described(pairs, each=_FILE_SECONDS, together=seconds, listed=True)
-        brought = {_body(name, one) for name, one in (*told.items(), *self.told.files.items())}
-        texts = {one["name"]: _text(one) for one in described if not one.get("late")}
+        brought = {_body(name, description) for name, description in (*told.items(), *self.told.files.items())}
+        texts = {description["name"]: _text(description) for description in described if not description.get("late")}
         texts = {
-            name: one
-            for name, one in texts.items()
-            if _body(name, one) not in brought
-            and f"\n{_item(os.path.basename(name) + _body(name, one))}" not in self._before
+            name: text
+            for name, text in texts.items()
+            if _body(name, text) not in brought
+            and f"\n{_item(os.path.basename(name) + _body(name, text))}" not in self._before
         }
         if not texts:
             return ""
         left = limit - len(_HEAD) - (_JOIN_CHARS if joins else 0)
         bodies = {name: _of_folder(os.path.join(folder, name), name, texts[name], count[name]) for name in texts}
-        briefs = {one["name"]: _brief(one, folder, count[one["name"]]) for one in described if one["name"] in texts}
-        near = [files[at].name for at, score in scored if score > _RELATED * scored[0][1]]
+        briefs = {
+            description["name"]: _brief(description, folder, count[description["name"]])
+            for description in described
+            if description["name"] in texts
+        }
+        near = [files[index].name for index, score in scored if score > _RELATED * scored[0][1]]
         related = {*near, *list(texts)[:_MIN_RELATED]}
         kept = _fitted_bodies(bodies, briefs, related, left)
         now = {name: texts[name] for name, body in kept.items() if body != briefs[name]}
@@ -249,8 +255,8 @@ class RequestDescriptions:
 
     def _was_described(self, path: str) -> bool:
         """Return whether a file of the user's folder was described in a process before, in more than one line."""
-        at = self._before.find(f"- {path!r}: ")
-        return at >= 0 and self._before.startswith("\n  ", self._before.find("\n", at))
+        position = self._before.find(f"- {path!r}: ")
+        return position >= 0 and self._before.startswith("\n  ", self._before.find("\n", position))
 
     def _described(
         self, files: Sequence[tuple[str, str]], *, each: float, together: float | None = None, listed: bool = False
@@ -269,8 +275,10 @@ class RequestDescriptions:
         if kernel is not None:
             try:
                 found = kernel.describe_files(files, seconds=each, all_seconds=together)
-                said = zip(list_of(found, "files"), files, strict=True)
-                return [read_description(one, name) for one, (_, name) in said], lines_of(found, "joins", JOINS_CHARS)
+                descriptions = zip(list_of(found, "files"), files, strict=True)
+                return [read_description(file, name) for file, (_, name) in descriptions], lines_of(
+                    found, "joins", JOINS_CHARS
+                )
             except ValueError:
                 why = "not looked through: the kernel's answer can't be read"
             except TwAutogenError as error:
@@ -360,8 +368,8 @@ def _folded(
         joins: Lines about columns.
     """
     groups: dict[tuple[Any, ...], list[str]] = {}
-    for one in described:
-        groups.setdefault(_layout(one), []).append(one["name"])
+    for description in described:
+        groups.setdefault(_layout(description), []).append(description["name"])
     found, dropped = dict(texts), dict[str, str]()
     for (columns, *_), names in groups.items():
         if columns and len(names) >= _FOLDED:
@@ -389,7 +397,9 @@ def _column_lines(described: Mapping[str, Any]) -> list[tuple[str, str]]:
     heads = {repr(column) for column in described["columns"]}
     found = []
     for line in described["lines"]:
-        head = next((line[: at.start()] for at in _AFTER_HEAD.finditer(line) if line[: at.start()] in heads), None)
+        head = next(
+            (line[: match.start()] for match in _AFTER_HEAD.finditer(line) if line[: match.start()] in heads), None
+        )
         if head is not None:
             found.append((head, line))
     return found
@@ -422,16 +432,16 @@ def _columns_and_call(described: Mapping[str, Any], count: int) -> str:
         What follows the headline; empty if the file has no table.
     """
     name = described["name"]
-    said = [kernel_face.Describer.line_begun(line, _BRIEF_COLUMN_CHARS) for _, line in _column_lines(described)]
+    lines = [kernel_face.Describer.line_begun(line, _BRIEF_COLUMN_CHARS) for _, line in _column_lines(described)]
     names = [repr(column) for column in described["columns"]]
-    columns = next((text for text in map("; ".join, (said, names)) if text and len(text) <= _BRIEF_CHARS), "")
+    columns = next((text for text in map("; ".join, (lines, names)) if text and len(text) <= _BRIEF_CHARS), "")
     columns = columns or shortened(", ".join(names), _BRIEF_CHARS)
     if tables := [shortened(line, _BRIEF_TABLE_CHARS) for line in described["lines"] if _TABLE.match(line)]:
         return mask_named(shortened(f": {'; '.join(tables)}; columns {columns}", 2 * _BRIEF_CHARS))
     calls = [_ROWS_OF_ONE.sub(_ROWS_OF_EACH, call) if count > 1 else call for call in _calls(described)]
     calls = [call.replace(repr(name), "…", 1) for call in calls if len(call) <= _BRIEF_CHARS + len(name)][:1]
-    empty = [f"{found[0]} not counted" for line in described["lines"] if (found := _EMPTY_ROWS.match(line))]
-    return mask_named("".join([f": {columns}" * bool(columns), *(f"; {one}" for one in [*empty, *calls])]))
+    empty = [f"{match[0]} not counted" for line in described["lines"] if (match := _EMPTY_ROWS.match(line))]
+    return mask_named("".join([f": {columns}" * bool(columns), *(f"; {detail}" for detail in [*empty, *calls])]))
 
 
 def _fitted_bodies(
@@ -450,13 +460,13 @@ def _fitted_bodies(
     order = list(bodies)
     room = limit - min(int(limit * _BRIEF_SHARE), sum(len(briefs[name]) + 1 for name in order[1:] if name in related))
     kept: dict[str, str] = {}
-    for at, (name, body) in enumerate(bodies.items()):
-        if at < _FIRST and room >= _CUT_CHARS:  # a long one leaves room for the next ones
-            rest = sum(len(bodies[one]) + 1 for one in order[at + 1 : _FIRST] if one in related)
+    for index, (name, body) in enumerate(bodies.items()):
+        if index < _FIRST and room >= _CUT_CHARS:  # a long one leaves room for the next ones
+            rest = sum(len(bodies[name]) + 1 for name in order[index + 1 : _FIRST] if name in related)
             body = "\n".join(
                 kernel_face.Describer.fitted_lines(body.split("\n"), max(room - rest, int(room * _MIN_SHARE)))
             )
-        if at >= _FIRST or len(body) > room:
+        if index >= _FIRST or len(body) > room:
             body = min(body, briefs[name], key=len)
         if len(body) <= limit:
             kept[name] = body
@@ -474,11 +484,11 @@ def _first_lines(texts: Mapping[str, str], ranked: Sequence[int], limit: int) ->
         limit: In characters.
     """
     named, known, found = list(texts.items()), set(ranked), list[int]()
-    for at in [*ranked, *(at for at in range(len(named)) if at not in known)]:
-        limit -= _line_chars(*named[at])
+    for position in [*ranked, *(index for index in range(len(named)) if index not in known)]:
+        limit -= _line_chars(*named[position])
         if found and limit < 0:
             break
-        found.append(at)
+        found.append(position)
     return sorted(found)
 
 
@@ -498,18 +508,18 @@ def _fitted(texts: Mapping[str, str], briefs: Mapping[str, str], ranked: Sequenc
         ranked: Positions, the most relevant first; those that are missing come after them.
         limit: How long all may be, in characters.
     """
-    order = [*ranked, *(at for at in range(len(texts)) if at not in ranked)]
+    order = [*ranked, *(index for index in range(len(texts)) if index not in ranked)]
     parts, names = [text.partition("\n")[::2] for text in texts.values()], list(texts)
     mores = [_MORE.format(name) for name in names]
-    least = [min(len(rest), len(briefs[names[at]] + mores[at])) for at, (_, rest) in enumerate(parts)]
+    least = [min(len(rest), len(briefs[names[index]] + mores[index])) for index, (_, rest) in enumerate(parts)]
     left = limit - sum(min(_TEXT_CHARS, len(first)) for first, _ in parts)
     scarce = sum(len(rest) for _, rest in parts) > left
     found, short = dict[int, str](), list[int]()
     for place, at in enumerate(order):
         first, rest = shortened(parts[at][0], _TEXT_CHARS), parts[at][1]
-        others = sum(least[one] for one in (*order[place + 1 :], *short)) if place and scarce else 0
+        others = sum(least[name] for name in (*order[place + 1 :], *short)) if place and scarce else 0
         if len(rest) > left and not place:
-            others = sum(len(one) for number, (_, one) in enumerate(parts) if number != at)
+            others = sum(len(part) for number, (_, part) in enumerate(parts) if number != at)
             lines = kernel_face.Describer.fitted_lines(rest.split("\n"), max(left // 2, left - others) - len(mores[at]))
             rest = "\n".join([*(lines if lines[-1].strip() != "…" else lines[:-1]), f"… {mores[at]}"])
         elif rest and len(rest) > left - min(others, int(limit * _BRIEF_SHARE)):
@@ -517,12 +527,12 @@ def _fitted(texts: Mapping[str, str], briefs: Mapping[str, str], ranked: Sequenc
             rest = ""
         left -= len(rest)
         found[at] = "\n".join(filter(None, [first, rest]))
-    left -= sum(len(mores[at]) for at in short)
+    left -= sum(len(mores[index]) for index in short)
     for at in short:
         brief = briefs[names[at]] if len(briefs[names[at]]) <= left else ""
         left -= len(brief)
         found[at] = f"{found[at].removesuffix(':')}{brief}; {mores[at]}"
-    return [found[at] for at in range(len(texts))]
+    return [found[index] for index in range(len(texts))]
 
 
 def _cut(text: str, limit: int) -> str:

@@ -121,11 +121,11 @@ def checked_inputs(
         raise ConfigError(f"variables: expected a mapping of names to values, got {type(variables).__name__}")
     _check_images(images)
     wanted = several(files)
-    for one in wanted:
-        if isinstance(one, str) and (problem := url_problem(one)):
-            raise ConfigError(f"{one[:_SHOWN_CHARS]}: {problem}")
+    for given in wanted:
+        if isinstance(given, str) and (problem := url_problem(given)):
+            raise ConfigError(f"{given[:_SHOWN_CHARS]}: {problem}")
     try:
-        paths = [Path(one) for one in wanted]
+        paths = [Path(path) for path in wanted]
     except TypeError as error:
         raise ConfigError(f"files: expected paths, got {reprlib.repr(files)}") from error
     for path in paths:
@@ -146,12 +146,13 @@ def checked_inputs(
 
 
 def _leads_out(path: Path, distrusted: Sequence[SafeFolder]) -> str:
-    for one in distrusted:
-        if _name_below(path, one) == "":
-            below = Path(os.path.abspath(path)).is_relative_to(one.path)
-            if one.name_of(path) or not below and _leads_over_link_in(path, one.path):
-                return leads_out_reason(one.path, path.resolve(), "file")
-            return f"{one.path} is another folder than at the start, which was moved; start again where the file lies"
+    for folder in distrusted:
+        if _name_below(path, folder) == "":
+            below = Path(os.path.abspath(path)).is_relative_to(folder.path)
+            if folder.name_of(path) or not below and _leads_over_link_in(path, folder.path):
+                return leads_out_reason(folder.path, path.resolve(), "file")
+            what = "is another folder than at the start, which was moved"
+            return f"{folder.path} {what}; start again where the file lies"
     return ""
 
 
@@ -218,7 +219,7 @@ def place_inputs(
             size = info.st_size
             if reason := incomplete_copy_reason(given, real, partial(_beside, real, folder, distrusted)):
                 raise ConfigError(reason)
-        known = all(_name_below(path, one) is None for one in distrusted)
+        known = all(_name_below(path, folder) is None for folder in distrusted)
         here = _name_in(path, folder)
         large = size > LARGE_BYTES and _place_of_code(path)[0] is None and not here
         shown = large and os.access(real, os.R_OK) and (show if known else show_if_granted)(real)
@@ -316,10 +317,10 @@ def opened_as_given(path: Path, folder: Path, *, distrusted: Sequence[SafeFolder
         ConfigError: it is no plain file of such a folder; names the reason.
     """
     try:
-        names = [(one, _name_below(path, one)) for one in distrusted]
+        names = [(folder, _name_below(path, folder)) for folder in distrusted]
         if any(name == "" for _, name in names):
             raise ConfigError(f"{path}: {_leads_out(path, distrusted) or 'it changes while it is read'}")
-        found = next(((one, name) for one, name in names if name), None)
+        found = next(((folder, name) for folder, name in names if name), None)
         for here, there in ((folder, path), _place_of_code(path)):
             if here is not None:
                 held = found is not None and found[0].path.is_relative_to(here)  # what lies there now may be another
@@ -404,7 +405,7 @@ class SessionInputs(Closing):
         if distrusted is not None:
             self._distrusted.append(self._open_folders.enter_context(SafeFolder(distrusted.resolve())))
         self._here = FolderTrust.of(trust=True)
-        posts = [post for one in earlier for post in one.posts]
+        posts = [post for round_ in earlier for post in round_.posts]
         told = "\n".join(post.message for post in posts if post.send_from == USER)
         self._on_problem = on_problem
         self._descriptions = RequestDescriptions(settings, folder, lambda: team.describer(folder), on_problem, told)
@@ -427,8 +428,9 @@ class SessionInputs(Closing):
             folder: Open since files were named there; it stays the caller's.
         """
         here = folder.info(".")
-        known = (one for one in self._distrusted if one.path == folder.path)  # a path that it had before counts too
-        if self._end.alive and not any(os.path.samestat(here, one.info(".")) for one in known):
+        # A path that it had before counts too.
+        known = (earlier for earlier in self._distrusted if earlier.path == folder.path)
+        if self._end.alive and not any(os.path.samestat(here, folder.info(".")) for folder in known):
             self._distrusted.append(self._open_folders.enter_context(folder.open_folder(".")))
 
     def checked_files(
@@ -465,16 +467,16 @@ class SessionInputs(Closing):
             others.pop(_name_in(path, self._folder), None)
         names = dict(zip(working_names(given, others), given, strict=True))
         try:
-            found = self._named.bring(text, names) if named else RequestFiles()  # over no link: not looked at again
+            files = self._named.bring(text, names) if named else RequestFiles()  # over no link: not looked at again
             placed = self._placed(given, others)
-            renewed, outdated = self._renewed({*placed, *found.placed})
+            renewed, outdated = self._renewed({*placed, *files.placed})
         finally:
             if self._copies != known:
                 write_copies(self._root, self._copies)
         again = [name for name, copy in self._copies.items() if name in known and known[name].was != copy.was]
         again = [name for name in again if known[name].source == self._copies[name].source]
-        note = "\n".join(filter(None, [found.note, outdated_note(again, outdated)]))
-        return replace(found, placed=(*placed, *found.placed, *renewed), note=note)
+        note = "\n".join(filter(None, [files.note, outdated_note(again, outdated)]))
+        return replace(files, placed=(*placed, *files.placed, *renewed), note=note)
 
     def _renewed(self, placed: Collection[Path]) -> tuple[list[Path], list[str]]:
         """Copy files of earlier requests again that were written since, if code has not changed their copies.
@@ -486,11 +488,11 @@ class SessionInputs(Closing):
             Paths of the new copies, and names of copies that are older than the file and could not be renewed.
         """
         renewed, outdated = list[Path](), list[str]()
-        for name, one in list(self._copies.items()):
-            if self._folder / name not in placed and is_outdated(name, one, self._folder):
+        for name, copy in list(self._copies.items()):
+            if self._folder / name not in placed and is_outdated(name, copy, self._folder):
                 path = None
                 with suppress(ConfigError, OSError, ValueError):
-                    path = self._copied_again(name, Path(one.source))
+                    path = self._copied_again(name, Path(copy.source))
                 renewed += filter(None, [path])
                 outdated += [name] if path is None else []
         return renewed, outdated
@@ -585,7 +587,7 @@ class SessionInputs(Closing):
         if len(rounds) > 1 and any(post.send_from == runner.name for post in rounds[-2].posts):
             self._unread.clear()
             self._unread_folder.clear()
-        found = [*self._unread[-_MAX_UNREAD:], *self._unread_folder[-_MAX_UNREAD:]]
+        unread = [*self._unread[-_MAX_UNREAD:], *self._unread_folder[-_MAX_UNREAD:]]
         self._unread += filter(None, [profile])
         self._unread_folder += filter(None, [self._folder_holds])
-        return ["Earlier requests brought:", *found] if found else []
+        return ["Earlier requests brought:", *unread] if unread else []

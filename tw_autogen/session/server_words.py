@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
 from tw_autogen.secret_masking import is_secret_name, mask_named
+from tw_autogen.text_escaping import visible_line
 
 UNREADABLE = "can't be read: "
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./${}?&#~-]+", re.ASCII)
@@ -124,7 +124,7 @@ def _plain(word: str) -> str:
         return f"{word[: given.start('value')]}{_hidden(given['value'])}"
     if _KEY.fullmatch(word):
         return _HIDDEN
-    return mask_named(_URL.sub(lambda found: _without_secrets(found[0]), word))
+    return mask_named(_URL.sub(lambda match: _without_secrets(match[0]), word))
 
 
 def _without_secrets(url: str) -> str:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from tw_autogen.conversation import new_id
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import FileCopied, SessionOpened
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.owner_marks import unsealed
@@ -24,6 +23,7 @@ from tw_autogen.session.earlier_session import EarlierSession, is_made_by_user, 
 from tw_autogen.session.event_journal import LARGEST_BYTES, seal_lines, whole_lines
 from tw_autogen.session.working_copies import read_copies, write_copies
 from tw_autogen.session_layout import FILES, JOURNAL
+from tw_autogen.text_escaping import visible_line
 
 _MAX_LEVELS = 100
 _ID = re.compile(r"session-[0-9a-f]+")

@@ -13,11 +13,9 @@ from pathlib import Path
 
 from tw_autogen.code_writable_folders import writable_by_code
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, current_folder, path_out_of, step_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec
 from tw_autogen.recall import RecallSettings, example_paths
-from tw_autogen.session.named_places import NamedPlaces, lies_in, links_below
 from tw_autogen.session.plugins_read import PLUGIN_SUFFIXES, PluginsRead
 from tw_autogen.session.project import (
     EXAMPLES,
@@ -30,11 +28,13 @@ from tw_autogen.session.project import (
     roles_inside,
     settings_files,
 )
+from tw_autogen.session.referenced_files import ReferencedFiles, lies_in, links_below
 from tw_autogen.session.server_words import UNREADABLE
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.trust_wants import PROGRAMS, Want, rank, wants_of
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE, Trust
+from tw_autogen.text_escaping import visible_line
 from tw_autogen.trust_store import TrustStore
 from tw_autogen.trusted_files import TrustedFiles, reading_once
 
@@ -86,8 +86,8 @@ class Review:
 
         What starts programs or loads Python stands last, where it is read right above a question.
         """
-        found = (*self._settings_wanted, *self._code_wanted())
-        return tuple(sorted(found, key=lambda one: (one.starts, one.name in PROGRAMS)))
+        wants = (*self._settings_wanted, *self._code_wanted())
+        return tuple(sorted(wants, key=lambda want: (want.starts, want.name in PROGRAMS)))
 
     @property
     def prompt_sources(self) -> tuple[str, ...]:
@@ -134,9 +134,9 @@ class Review:
 
     def _elsewhere(self) -> str:
         """Return in words what lets in the settings of a file that no trust in this folder says anything of."""
-        files = {one.setting.file for one in self.settings.left_out if one.setting.file is not None}
+        files = {entry.setting.file for entry in self.settings.left_out if entry.setting.file is not None}
         out = sorted(str(file) for file in files if not file.resolve().is_relative_to(self.folder))
-        return "".join(f"; what is in {visible_line(one)} counts where its whole path is given" for one in out)
+        return "".join(f"; what is in {visible_line(path)} counts where its whole path is given" for path in out)
 
     def cannot_ask_reason(self) -> str:
         """Return in words why nobody can be asked about this folder; empty if a person can read all that it wants."""
@@ -243,17 +243,17 @@ class Review:
 
     @functools.cached_property
     def _settings_wanted(self) -> tuple[Want, ...]:
-        found: list[Want] = []
+        wants: list[Want] = []
         with reading_once(self._kept):
-            for one in self.settings.left_out:
-                found += wants_of(one, self.folder, looks_outside=self.looks_outside)
-        places = [(found.key, found.setting.value) for found in self.settings.folder_role_settings]
+            for entry in self.settings.left_out:
+                wants += wants_of(entry, self.folder, looks_outside=self.looks_outside)
+        places = [(entry.key, entry.setting.value) for entry in self.settings.folder_role_settings]
         places += [(".tw", os.path.join(".tw", "sessions")), *self._unshown_places()]
         for key, value in places if self.settings.trust is not Trust.full else ():
             if out := self._place_outside(value):
-                words = f"{visible_line(str(value))} -> {visible_line(out)}, outside of the folder"
-                found.append(Want(visible_line(key), words, visible_line(out)))
-        return tuple(found)
+                target = f"{visible_line(str(value))} -> {visible_line(out)}, outside of the folder"
+                wants.append(Want(visible_line(key), target, visible_line(out)))
+        return tuple(wants)
 
     def _place_outside(self, value: object) -> str:
         """Return where a value leads if it is a path out of the folder; empty if it is none."""
@@ -265,8 +265,8 @@ class Review:
         """Yield where the examples, plugins and roles of a named folder lie, and links in those of one that isn't."""
         if self.settings.trust is Trust.none:  # what else it has of these is shown with the rest, if anything is
             named = (self._plugin_folder, *self._roles.values(), *self._named_roles()) * self._shows_code
-            inside = [one for one in named if self.looks_outside or not step_out_of(self.folder, one)]
-            yield from (("links", os.path.relpath(one, self.folder)) for one in links_below(inside))
+            inside = [folder for folder in named if self.looks_outside or not step_out_of(self.folder, folder)]
+            yield from (("links", os.path.relpath(link, self.folder)) for link in links_below(inside))
             return
         for path in example_files(self.folder, inside=not self.looks_outside):
             yield "examples", os.path.relpath(path, self.folder)
@@ -339,18 +339,18 @@ class Review:
                 yield Want("plugins", f"{name}: Python in {place}, {_HERE}", brief, starts=True)
         if read.left_out:
             unread = [_relative(path, self.folder) for path in read.left_out]
-            words = f"{_listed(unread, max_chars=_MAX_WANT_CHARS // 2)}: too large to be read before you trust it"
-            yield Want("plugins", f"{words}; plugins in it may run outside the sandbox", words, starts=True)
+            text = f"{_listed(unread, max_chars=_MAX_WANT_CHARS // 2)}: too large to be read before you trust it"
+            yield Want("plugins", f"{text}; plugins in it may run outside the sandbox", text, starts=True)
         if read.problem:
-            words = f"{_relative(self._plugin_folder, self.folder)}: {visible_line(read.problem)}"
-            yield Want("plugins", f"{words}; none of them is used", words, starts=True)
+            text = f"{_relative(self._plugin_folder, self.folder)}: {visible_line(read.problem)}"
+            yield Want("plugins", f"{text}; none of them is used", text, starts=True)
 
     def _links_wanted(self) -> Iterator[Want]:
         """Yield the links out of the folder in whose place plugins, roles or examples would be, as they are written."""
         places = [("examples", self.folder / example) for example in EXAMPLES]
-        places += [("roles", one) for one in roles_inside(self.folder, self._placed("session", "role_folder"))[1]]
-        named = any(one.key == "plugin.folder" for one in self.settings.left_out)
-        places += [("plugins", one) for one in (*(() if named else (self._plugin_folder,)), *self._plugins[0].outside)]
+        places += [("roles", link) for link in roles_inside(self.folder, self._placed("session", "role_folder"))[1]]
+        own = [self._plugin_folder] * all(entry.key != "plugin.folder" for entry in self.settings.left_out)
+        places += [("plugins", link) for link in (*own, *self._plugins[0].outside)]
         for name, place in places:
             if out := step_out_of(self.folder, place):
                 yield Want(name, "", f"{_below(place, self.folder)} -> {visible_line(out)}", starts=name != "examples")
@@ -365,8 +365,8 @@ class Review:
             yield from files
             return
         named, known = self._plugin_folder, set(map(os.path.abspath, self._plugins[0].files))
-        plugins = {os.path.abspath(one) for one in (named, named / "plugins")}
-        places = [Path(os.path.abspath(one)) for one in self._role_places]
+        plugins = {os.path.abspath(path) for path in (named, named / "plugins")}
+        places = [Path(os.path.abspath(path)) for path in self._role_places]
         roles = {os.path.abspath(role) for role in self._roles.values()}
         for path in files:
             place = str(path.parent)
@@ -377,9 +377,9 @@ class Review:
 
     def _placed(self, section: str, name: str) -> str:
         """Return a folder that a setting names, also one that is left out."""
-        said = [one.setting.value for one in self.settings.left_out if one.key == f"{section}.{name}"]
-        if said and f"{section}.{name}" not in self.settings.overridden:
-            return str(said[-1])
+        values = [entry.setting.value for entry in self.settings.left_out if entry.key == f"{section}.{name}"]
+        if values and f"{section}.{name}" not in self.settings.overridden:
+            return str(values[-1])
         return str(
             getattr(self.settings.read(section, {"session": SessionSettings, "plugin": PluginSettings}[section]), name)
         )
@@ -391,12 +391,12 @@ class Review:
         yield self._plugin_folder
         named = list(self._named_roles())
         yield from named
-        if self._roles or any(lies_in(one, self.folder) for one in named):
+        if self._roles or any(lies_in(path, self.folder) for path in named):
             yield self.folder  # they may import from the top of the folder
 
     def _named_roles(self) -> Iterator[Path]:
         """Return the folders of roles that the folder's `session.roles` names by a path; they need not exist yet."""
-        named = [one.setting.value for one in self.settings.left_out if one.key == "session.roles"]
+        named = [entry.setting.value for entry in self.settings.left_out if entry.key == "session.roles"]
         if self.settings.folder_of("session.roles") is not None:
             named.append(self.settings.read("session", SessionSettings).roles)
         yield from (self.folder / text for value in named for text in value if "/" in text or os.sep in text)
@@ -407,14 +407,14 @@ class Review:
         Raises:
             ConfigError: they are too many, or what a program loads would be a plugin or a role that is not shown.
         """
-        folder, places, programs = self.folder, NamedPlaces(), NamedPlaces()
+        folder, places, programs = self.folder, ReferencedFiles(), ReferencedFiles()
         places.add_code(code_folders)
         yield from self._example_files()
         yield from settings_files(folder)
-        for one in self.settings.left_out:
-            if one.setting.file is not None:
-                yield self._as_hashed(one.setting.file)
-            (places if one.key in _OF_CODE else programs).add_setting(one, folder)
+        for entry in self.settings.left_out:
+            if entry.setting.file is not None:
+                yield self._as_hashed(entry.setting.file)
+            (places if entry.key in _OF_CODE else programs).add_setting(entry, folder)
         yield from self._as_found(places.files())
         named = set(programs.files())
         for path in sorted(named.difference(self._as_found(named))):
@@ -428,12 +428,12 @@ class Review:
         """Return the files of the folders of examples and lessons, also of those that the folder's settings name."""
         yield from example_files(self.folder)
         for key in ("recall.planner_examples", "recall.code_examples", "recall.experience"):
-            named = [str(one.setting.value) for one in self.settings.left_out if one.key == key]
+            named = [str(entry.setting.value) for entry in self.settings.left_out if entry.key == key]
             if self.settings.folder_of(key) is not None:
                 named.append(getattr(self.settings.read("recall", RecallSettings), key.partition(".")[2]))
-            for one in filter(None, named):
+            for name in filter(None, named):
                 with contextlib.suppress(OSError):  # told when they are read
-                    yield from example_paths(self.folder / one)
+                    yield from example_paths(self.folder / name)
 
     def _as_hashed(self, path: Path) -> Path:
         named = settings_files(self.settings.project or Path())

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tw_autogen.escaped_text import visible_line
 from tw_autogen.named_folders import path_out_of, step_out_of
 from tw_autogen.private_files import lies_in
 from tw_autogen.recall import example_paths
-from tw_autogen.session.named_places import which_below
+from tw_autogen.session.referenced_files import which_below
 from tw_autogen.session.server_words import UNREADABLE, server_lines
 from tw_autogen.setting_values import texts_of
 from tw_autogen.settings import ROLE_SECTION, VARIABLE_SUFFIX, FolderSetting
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE
+from tw_autogen.text_escaping import visible_line
 
 PROGRAMS = ("kernel.python", "plugin.mcp_servers")
 _STARTING = ("kernel.python", "kernel.preload", "kernel.sandbox", "embedding.folder", "session.roles")
@@ -94,8 +94,8 @@ def wants_of(one: FolderSetting, folder: Path, *, looks_outside: bool = True) ->
         means = next((words for end, words in _OF_ROLES.items() if of_role and one.key.endswith(end)), "")
         by_path = one.key == "session.roles" and any(os.sep in text for text in texts_of(value))
         means = means or _MEANS.get(one.key, "those named by a path are Python, outside the sandbox" * by_path)
-        said = repr(value) if isinstance(value, str) and _AS_NOTED.search(value) else value
-        shown = visible_line(f"{said}{f'{_found_of(one)}{_links_of(one)}' if looks_outside else ''}")
+        shown_value = repr(value) if isinstance(value, str) and _AS_NOTED.search(value) else value
+        shown = visible_line(f"{shown_value}{f'{_found_of(one)}{_links_of(one)}' if looks_outside else ''}")
         yield Want(
             visible_line(one.key),
             f"{shown}: {means}" if means else shown,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tw_autogen.escaped_text import shortened
 from tw_autogen.secret_masking import is_secret_name, mask_named, mask_value
+from tw_autogen.text_truncation import shortened
 
 _TEXT_CHARS = 400
 _MASKED_CHARS = 5 * _TEXT_CHARS

@@ -155,22 +155,22 @@ def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingP
         for one, name in zip(full, names, strict=True):
             holders[name].add(one)
         alike: dict[str, list[int]] = {}
-        for at, name in enumerate(names):
+        for index, name in enumerate(names):
             if len(holders[name]) > 1:
-                alike.setdefault(name, []).append(at)
+                alike.setdefault(name, []).append(index)
         if not alike:
             return names
         for twice, places in alike.items():
-            longer = [at for at in places if depths[at] < len(parts[at]) and full[at] not in kept]
+            longer = [place for place in places if depths[place] < len(parts[place]) and full[place] not in kept]
             if not longer:
                 one, other, *_ = sorted(holders[twice])
                 raise ConfigError(
                     f"{one!r} and {other!r} would both be {twice!r} in the working folder; rename one, or let code "
                     "read their folder (kernel.read)"
                 )
-            deepest = max(depths[at] for at in longer)
-            for at in longer:
-                depths[at] += depths[at] == deepest
+            deepest = max(depths[place] for place in longer)
+            for index in longer:
+                depths[index] += depths[index] == deepest
 
 
 def _end_of(name: str) -> str:

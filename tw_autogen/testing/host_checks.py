@@ -36,12 +36,12 @@ class HostDriver(Protocol):
         """Return how many prompt tokens the conversation has cost, as the adapter reports it."""
         ...
 
-    def speaker(self, name: str, words: str) -> Any:
+    def speaker(self, name: str, text: str) -> Any:
         """Make an agent of the host's own that always says these words, and has a description.
 
         Args:
             name: The agent's name.
-            words: Its answer to everything.
+            text: Its answer to everything.
         """
         ...
 
@@ -84,10 +84,10 @@ def check_host(driver: HostDriver) -> list[str]:
 def _one_request_is_four_posts(driver: HostDriver) -> None:
     model = ScriptedModel([plans("compute 6*7"), codes("6 * 7"), plans("It is 42.", to="User")])
     with _opened(driver, model) as agent:
-        said = driver.ask(agent, "what is 6*7?")
+        answer = driver.ask(agent, "what is 6*7?")
         (here,) = driver.rounds(agent)
     path = [(post.send_from, post.send_to) for post in here.posts]
-    _expect(said, "It is 42.")
+    _expect(answer, "It is 42.")
     _expect(
         path,
         [("User", "Planner"), ("Planner", "CodeInterpreter"), ("CodeInterpreter", "Planner"), ("Planner", "User")],
@@ -119,9 +119,9 @@ def _a_question_back_is_an_answer(driver: HostDriver) -> None:
 def _a_failed_round_is_told_and_the_next_one_works(driver: HostDriver) -> None:
     model = ScriptedModel([plans("go"), codes("1"), plans("Hello.", to="User")])
     with _opened(driver, model, settings={"session.max_posts": 3}) as agent:
-        said = driver.ask(agent, "go")
-        _expect(said.startswith("I could not answer this request: "), True)
-        _expect("session.max_posts" in said, True)
+        answer = driver.ask(agent, "go")
+        _expect(answer.startswith("I could not answer this request: "), True)
+        _expect("session.max_posts" in answer, True)
         _expect(driver.ask(agent, "hello"), "Hello.")
         _expect([one.state.value for one in driver.rounds(agent)], ["failed", "finished"])
 
@@ -129,14 +129,14 @@ def _a_failed_round_is_told_and_the_next_one_works(driver: HostDriver) -> None:
 def _files_are_named_with_their_places(driver: HostDriver) -> None:
     model = ScriptedModel([plans("save"), codes("open('seven.txt', 'w').write('7');"), plans("Saved.", to="User")])
     with _opened(driver, model) as agent:
-        said = driver.ask(agent, "save seven")
-    _expect(said.startswith("Saved.\n\n- [seven.txt](file://"), True)
-    _expect(said.count("seven.txt"), 2)
+        answer = driver.ask(agent, "save seven")
+    _expect(answer.startswith("Saved.\n\n- [seven.txt](file://"), True)
+    _expect(answer.count("seven.txt"), 2)
 
 
 def _what_was_spent_is_counted_once(driver: HostDriver) -> None:
-    said = {100: plans("compute"), 50: codes("1"), 25: plans("1", to="User")}
-    model = ScriptedModel([Completion(text, usage=Usage(tokens, 0, 1, 1)) for tokens, text in said.items()])
+    replies = {100: plans("compute"), 50: codes("1"), 25: plans("1", to="User")}
+    model = ScriptedModel([Completion(text, usage=Usage(tokens, 0, 1, 1)) for tokens, text in replies.items()])
     with _opened(driver, model) as agent:
         driver.ask(agent, "count")
         _expect(driver.spent(agent), 175)

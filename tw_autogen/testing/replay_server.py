@@ -136,8 +136,8 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(200, _whole(completion, number=len(owner.requests)))
 
-    def _refuse(self, status: int, words: str) -> None:
-        self._send(status, {"error": {"message": words, "type": "replay", "code": None}})
+    def _refuse(self, status: int, message: str) -> None:
+        self._send(status, {"error": {"message": message, "type": "replay", "code": None}})
 
     def _send(self, status: int, body: Mapping[str, Any]) -> None:
         content = json.dumps(body, ensure_ascii=False).encode()
@@ -198,8 +198,8 @@ def _chunks(completion: Completion, *, number: int, wants_usage: bool) -> Iterat
     head = _head(completion, number, "chat.completion.chunk")
     text = completion.text
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": text[at : at + _PIECE_CHARS]} for at in range(0, len(text), _PIECE_CHARS)]
-    deltas += [{"tool_calls": [{"index": at, **call}]} for at, call in enumerate(_tool_calls(completion))]
+    deltas += [{"content": text[index : index + _PIECE_CHARS]} for index in range(0, len(text), _PIECE_CHARS)]
+    deltas += [{"tool_calls": [{"index": index, **call}]} for index, call in enumerate(_tool_calls(completion))]
     for delta in deltas:
         yield {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
     yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": completion.finish_reason}]}

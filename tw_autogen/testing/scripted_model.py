@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from tw_autogen.errors import ModelError
-from tw_autogen.escaped_text import shortened
 from tw_autogen.model import BaseChatModel, Completion, ModelRequest
+from tw_autogen.text_truncation import shortened
 
 Step = str | Completion | BaseException | Callable[[list[dict[str, Any]]], str | Completion]
 """A reply, an error to raise, or a function of the messages that gives either."""
@@ -66,8 +66,8 @@ class ScriptedModel(BaseChatModel):
             self.tools.append(copy.deepcopy([dict(tool) for tool in tools]) if tools is not None else None)
         reply = _follow(self.steps[number], copy.deepcopy(asked))
         if request.on_text:
-            for at in range(0, len(reply.text), _PIECE_CHARS):
-                request.on_text(reply.text[at : at + _PIECE_CHARS])
+            for index in range(0, len(reply.text), _PIECE_CHARS):
+                request.on_text(reply.text[index : index + _PIECE_CHARS])
         return reply
 
     def __enter__(self) -> ScriptedModel:

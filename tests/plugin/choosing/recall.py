@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from tw_autogen.code_interpreter.plugin_ranking import rank_plugins
+from tw_autogen.code_interpreter.plugin_selection import rank_plugins
 from tw_autogen.plugin import PluginSpec
 
 HERE = Path(__file__).parent

@@ -234,9 +234,9 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             cancellation_token: The host's; cancelling stops the running cell or model call.
         """
         response: Response | None = None
-        async for one in self.on_messages_stream(messages, cancellation_token):
-            if isinstance(one, Response):
-                response = one
+        async for message in self.on_messages_stream(messages, cancellation_token):
+            if isinstance(message, Response):
+                response = message
         assert response is not None  # noqa: S101 - the stream ends with one; for the type checker
         return response
 
@@ -266,12 +266,12 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             while (event := await news.get()) is not None:
                 inner.append(event)
                 yield event
-            said = await work
+            reply = await work
         except BaseException:
             self._conversation.stop(stopped)
             work.cancel()
             raise
-        yield Response(chat_message=self._message(said, asked), inner_messages=inner)
+        yield Response(chat_message=self._message(reply, asked), inner_messages=inner)
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         """Forget what was said, and end the kernel.
@@ -289,7 +289,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
 
     async def save_state(self) -> Mapping[str, Any]:
         """Return what was said, as JSON; neither a round that is still open nor variables of the kernel are in it."""
-        rounds = [one.to_dict() for one in self._conversation.rounds]
+        rounds = [round_.to_dict() for round_ in self._conversation.rounds]
         return {"type": _STATE, "version": "1.0.0", "rounds": json.loads(json.dumps(rounds, default=str))}
 
     async def load_state(self, state: Mapping[str, Any]) -> None:
@@ -301,10 +301,10 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         if state.get("type") != _STATE:
             raise ConfigError(f"{self.name}: expected a state of type {_STATE!r}, got {state.get('type')!r}")
         try:
-            rounds = [Round.from_dict(one) for one in state["rounds"]]
+            rounds = [Round.from_dict(round_) for round_ in state["rounds"]]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"{self.name}: the state's rounds can't be read: {error!r}") from error
-        ended = [one for one in rounds if one.state is not RoundState.created]
+        ended = [round_ for round_ in rounds if round_.state is not RoundState.created]
         await on_thread(lambda: self._conversation.replace_history(ended), name=f"{self.name} loads")
 
     def _begin(
@@ -327,16 +327,16 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         future.add_done_callback(lambda _: news.put_nowait(None))
         return future
 
-    def _message(self, said: Reply, asked: Sequence[BaseChatMessage]) -> TextMessage | HandoffMessage:
-        usage = RequestUsage(prompt_tokens=said.usage.prompt_tokens, completion_tokens=said.usage.completion_tokens)
-        posts = " ".join(post.id for post in said.round.posts)
+    def _message(self, reply: Reply, asked: Sequence[BaseChatMessage]) -> TextMessage | HandoffMessage:
+        usage = RequestUsage(prompt_tokens=reply.usage.prompt_tokens, completion_tokens=reply.usage.completion_tokens)
+        posts = " ".join(post.id for post in reply.round.posts)
         made = {
-            "content": said.text,
+            "content": reply.text,
             "source": self.name,
             "models_usage": usage,
-            "metadata": {"round": said.round.id, "posts": posts, "stop": said.stop},
+            "metadata": {"round": reply.round.id, "posts": posts, "stop": reply.stop},
         }
-        handed = next((one.source for one in reversed(asked) if isinstance(one, HandoffMessage)), None)
+        handed = next((message.source for message in reversed(asked) if isinstance(message, HandoffMessage)), None)
         target = self._wanted.hand_on or handed
         return HandoffMessage(target=target, **made) if target else TextMessage(**made)
 
@@ -354,11 +354,11 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             return cls(model_client=client, **config.model_dump(exclude={"model_client", "made_in"}))
 
 
-def _as_text(one: object) -> str:
+def _as_text(value: object) -> str:
     """Return the text of what is named; of a path the absolute one, which means the same wherever it is read again."""
-    text = str(one)
-    is_path = isinstance(one, Path) or os.sep in text or text.endswith((".py", ".yaml", ".yml"))
-    return str(checked_path(text, "path").absolute()) if is_path and isinstance(one, str | Path) else text
+    text = str(value)
+    is_path = isinstance(value, Path) or os.sep in text or text.endswith((".py", ".yaml", ".yml"))
+    return str(checked_path(text, "path").absolute()) if is_path and isinstance(value, str | Path) else text
 
 
 def _servers_file(mcp_servers: McpWanted | None) -> str | None:

@@ -30,7 +30,7 @@ _LOCKS: weakref.WeakKeyDictionary[Any, threading.Lock] = weakref.WeakKeyDictiona
 _LAST: weakref.WeakKeyDictionary[Any, object] = weakref.WeakKeyDictionary()
 """Whose conversation each target is in."""
 _MAKING = threading.Lock()
-_GLANCE_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 
 
 def agent_plugin(
@@ -110,11 +110,11 @@ class _Asker:
         """Whether files can be handed over: to an agent with a session of its own."""
         return isinstance(self._target, TaskWeaverAgent)
 
-    def ask(self, words: str, files: Sequence[Path] = ()) -> str:
+    def ask(self, message: str, files: Sequence[Path] = ()) -> str:
         """Run it with these words as its task, and give the last message's words.
 
         Args:
-            words: The task.
+            message: The task.
             files: Handed over where it is a `TaskWeaverAgent`; another one must be told where they lie.
 
         Raises:
@@ -127,7 +127,7 @@ class _Asker:
             self._asking.add(stopped)
         try:
             with asking(self._target.name, self._target, enters=is_ours), self._turn(stopped):
-                return self._run(words, files, stopped)
+                return self._run(message, files, stopped)
         except asyncio.CancelledError:
             raise HostCallError(f"{self._target.name} was stopped", name=self._target.name) from None
         finally:
@@ -151,7 +151,7 @@ class _Asker:
     @contextlib.contextmanager
     def _turn(self, stopped: threading.Event) -> Iterator[None]:
         """Wait until nobody else asks it, or this is stopped."""
-        while not self._lock.acquire(timeout=_GLANCE_SECONDS):
+        while not self._lock.acquire(timeout=_POLL_SECONDS):
             if stopped.is_set():
                 raise asyncio.CancelledError
         try:
@@ -159,19 +159,19 @@ class _Asker:
         finally:
             self._lock.release()
 
-    def _run(self, words: str, files: Sequence[Path], stopped: threading.Event) -> str:
+    def _run(self, message: str, files: Sequence[Path], stopped: threading.Event) -> str:
         if self._fresh or _LAST.get(self._target) is not self._me:
             run_on_loop(self._reset(), cancelled=stopped)
             _LAST[self._target] = self._me
         if files and isinstance(self._target, TaskWeaverAgent):
             self._target.hand_over(files)
         token = CancellationToken()
-        work = self._target.run(task=words, cancellation_token=token, output_task_messages=False)
-        said = run_on_loop(work, cancelled=stopped, token=token).messages
-        calls = [one.models_usage for one in said if one.models_usage and "round" not in one.metadata]  # ours count
+        work = self._target.run(task=message, cancellation_token=token, output_task_messages=False)
+        messages = run_on_loop(work, cancelled=stopped, token=token).messages
+        calls = [one.models_usage for one in messages if one.models_usage and "round" not in one.metadata]  # ours count
         prompt, completion = sum(call.prompt_tokens for call in calls), sum(call.completion_tokens for call in calls)
         count_asked(Usage(prompt, 0, completion, len(calls)))
-        return next((str(one.to_model_text()) for one in reversed(said) if isinstance(one, BaseChatMessage)), "")
+        return next((str(one.to_model_text()) for one in reversed(messages) if isinstance(one, BaseChatMessage)), "")
 
     async def _reset(self) -> None:
         if isinstance(self._target, ChatAgent):

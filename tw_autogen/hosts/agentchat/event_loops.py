@@ -14,7 +14,7 @@ from autogen_core import CancellationToken
 from tw_autogen.hosts.worker_threads import LOOP
 
 Result = TypeVar("Result")
-_GLANCE_SECONDS = 0.05  # a future can't be waited for together with an event, so the event is looked at this often
+_POLL_SECONDS = 0.05  # a future can't be waited for together with an event, so the event is looked at this often
 _JOIN_SECONDS = 2.0
 
 
@@ -86,7 +86,7 @@ def run_on_loop(
         loop = _OWN.get()
     future = asyncio.run_coroutine_threadsafe(work, loop)
     while True:
-        concurrent.futures.wait([future], timeout=_GLANCE_SECONDS)
+        concurrent.futures.wait([future], timeout=_POLL_SECONDS)
         if future.done():
             try:
                 return future.result()

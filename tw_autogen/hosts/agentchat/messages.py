@@ -17,10 +17,10 @@ from autogen_core import Image
 from autogen_core.code_executor import CodeBlock, CodeResult
 
 from tw_autogen.conversation import AttachmentType
-from tw_autogen.escaped_text import escape_controls
 from tw_autogen.events import CellRan, CodeChecked, Event, PostClosed
 from tw_autogen.hosts.partner_conversation import Line
 from tw_autogen.session import USER
+from tw_autogen.text_escaping import escape_controls
 
 
 def lines_of(messages: Sequence[BaseChatMessage]) -> list[Line]:
@@ -50,10 +50,10 @@ class Translator:
             self._tries = 0
             post = event.post
             plan = post.content(AttachmentType.plan)
-            words = f"{plan}\n\n{post.message}" if plan else post.message
+            text = f"{plan}\n\n{post.message}" if plan else post.message
             return [
                 ThoughtEvent(
-                    source=self._source, content=escape_controls(f"{post.send_from} to {post.send_to}: {words}")
+                    source=self._source, content=escape_controls(f"{post.send_from} to {post.send_to}: {text}")
                 )
             ]
         return []

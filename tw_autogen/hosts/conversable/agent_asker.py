@@ -145,11 +145,11 @@ class AgentConversation:
         """Whether files can be handed over: to an agent with a session of its own."""
         return isinstance(self._agent, TaskWeaverAgent)
 
-    def ask(self, words: str, files: Sequence[Path] = ()) -> str:
+    def ask(self, message: str, files: Sequence[Path] = ()) -> str:
         """Return the agent's answer; it remembers what this asker has asked before.
 
         Args:
-            words: The question.
+            message: The question.
             files: Handed over where the agent is a `TaskWeaverAgent`; another one must be told where they lie.
 
         Raises:
@@ -167,37 +167,37 @@ class AgentConversation:
             with self._spending.counted():
                 if _needs_loop(self._agent):
                     # on a thread of its own: this one may have a running loop
-                    threaded(lambda: asyncio.run(self._ask_async(words, link)), name="agent").result()
+                    threaded(lambda: asyncio.run(self._ask_async(message, link)), name="agent").result()
                 else:
-                    self._ask(words, link)
-            said = self._agent.chat_messages[self._partner][known:]
-        answers = [text_of(one) for one in said if one.get("role") == "assistant" and text_of(one).strip()]
-        if not answers or calls_tool(said[-1]):
-            turns = sum(one.get("role") == "user" or one.get("role") == "tool" for one in said)
+                    self._ask(message, link)
+            messages = self._agent.chat_messages[self._partner][known:]
+        answers = [text_of(one) for one in messages if one.get("role") == "assistant" and text_of(one).strip()]
+        if not answers or calls_tool(messages[-1]):
+            turns = sum(one.get("role") == "user" or one.get("role") == "tool" for one in messages)
             used_up = f" in {turns} turns (max_turns)" if turns >= self._max_turns else ""
             raise HostCallError(f"{self._agent.name} gave no answer{used_up}", name=self._agent.name)
         return answers[-1]
 
-    def _ask(self, words: Any, link: Link) -> None:
+    def _ask(self, message: Any, link: Link) -> None:
         silent = SILENT.get()
         for _ in range(self._max_turns):
-            self._partner.send(words, self._agent, request_reply=True, silent=silent)
-            said = self._partner.chat_messages[self._agent]
-            if not calls_tool(said[-1]):
+            self._partner.send(message, self._agent, request_reply=True, silent=silent)
+            messages = self._partner.chat_messages[self._agent]
+            if not calls_tool(messages[-1]):
                 return
-            words = self._partner.generate_reply(messages=said, sender=self._agent)
-            if words is None or link.refused is not None:
+            message = self._partner.generate_reply(messages=messages, sender=self._agent)
+            if message is None or link.refused is not None:
                 return
 
-    async def _ask_async(self, words: Any, link: Link) -> None:
+    async def _ask_async(self, message: Any, link: Link) -> None:
         silent = SILENT.get()
         for _ in range(self._max_turns):
-            await self._partner.a_send(words, self._agent, request_reply=True, silent=silent)
-            said = self._partner.chat_messages[self._agent]
-            if not calls_tool(said[-1]):
+            await self._partner.a_send(message, self._agent, request_reply=True, silent=silent)
+            messages = self._partner.chat_messages[self._agent]
+            if not calls_tool(messages[-1]):
                 return
-            words = await self._partner.a_generate_reply(messages=said, sender=self._agent)
-            if words is None or link.refused is not None:
+            message = await self._partner.a_generate_reply(messages=messages, sender=self._agent)
+            if message is None or link.refused is not None:
                 return
 
     def _chained(self, function: Callable[..., Any]) -> Callable[..., Any]:

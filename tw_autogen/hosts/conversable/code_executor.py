@@ -15,7 +15,6 @@ from tw_autogen.approval import Approve
 from tw_autogen.closing import Closing
 from tw_autogen.code_interpreter import CellRunner, CodeInterpreterSettings, Policy, findings_report, verify
 from tw_autogen.conversation import Round
-from tw_autogen.escaped_text import inert_output, without_middle
 from tw_autogen.events import Handler, checked_handlers, deliver
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.hosts.conversable.messages import without_end
@@ -35,6 +34,8 @@ from tw_autogen.session import (
     read_logged,
 )
 from tw_autogen.settings import Settings
+from tw_autogen.text_escaping import inert_output
+from tw_autogen.text_truncation import without_middle
 
 _coding: Any = import_autogen().coding
 _POLICY_KEYS = tuple(
@@ -126,19 +127,19 @@ class KernelCodeExecutor(Closing):
             The host's result: `exit_code` 0 or 1, `output` with all that was printed, the last value, errors and files,
             and the files' paths as `output_files`.
         """
-        said: list[str] = []
+        outputs: list[str] = []
         made: list[Artifact] = []
         ok = True
         here = Round("code blocks")
         turn = Turn(here, self.work_dir, emit=self._emit, variables=self._variables, held_by=self._held_by)
         for block in code_blocks:
             ok, output, files = self._run(block, turn)
-            said.append(output)
+            outputs.append(output)
             made += files
             if not ok:
                 break
         lines = Artifact.list_markdown(made)
-        output = without_end(inert_output("\n".join(part for part in [*said, lines] if part)))
+        output = without_end(inert_output("\n".join(part for part in [*outputs, lines] if part)))
         return _coding.base.IPythonCodeResult(
             exit_code=int(not ok), output=output, output_files=[str(one.path) for one in made]
         )

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from tw_autogen.approval import Approve, Decision, Proposal, read_decision
-from tw_autogen.escaped_text import visible
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.hosts.conversable.running_reply import IOStream
 from tw_autogen.hosts.worker_threads import LOOP
+from tw_autogen.text_escaping import visible
 
 _HostsAgent: Any = import_autogen().ConversableAgent
-_GLANCE_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 _CHANGE_HINT = "(y, n, the changed one between ``` lines, or why not)"
 _FENCES = re.compile(r"^ *(`{3,})", re.MULTILINE)
 
@@ -35,13 +35,13 @@ def approval_by(agents: Iterable[Any]) -> Approve | None:
 
     def approve(proposal: Proposal) -> Decision:
         if proposal.kind == "packages":
-            words = f"{proposal.question[0].lower()}{proposal.question[1:]} (y/N) "
+            question = f"{proposal.question[0].lower()}{proposal.question[1:]} (y/N) "
         else:
             findings = "".join(f"! {visible(finding)}\n" for finding in proposal.findings)
             fence = _fence(proposal.shown)
             hint = _CHANGE_HINT if proposal.editable else proposal.hint
-            words = f"\n{fence}\n{proposal.shown}\n{fence}\n{findings}{proposal.question} {hint} "
-        return read_decision(_human_input(asked, f"{asked.name}: {words}"), proposal)
+            question = f"\n{fence}\n{proposal.shown}\n{fence}\n{findings}{proposal.question} {hint} "
+        return read_decision(_human_input(asked, f"{asked.name}: {question}"), proposal)
 
     return approve
 
@@ -64,7 +64,7 @@ def _human_input(agent: Any, prompt: str) -> str:
 
     answer = asyncio.run_coroutine_threadsafe(ask(), loop)
     try:
-        while not concurrent.futures.wait([answer], timeout=_GLANCE_SECONDS).done:
+        while not concurrent.futures.wait([answer], timeout=_POLL_SECONDS).done:
             if loop.is_closed():
                 raise InterruptedError("the question was taken back: the chat's event loop was closed")
         return answer.result()

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tw_autogen.conversation import AttachmentType, Post
-from tw_autogen.escaped_text import escape_controls
 from tw_autogen.events import Event, PostClosed
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.session import USER
+from tw_autogen.text_escaping import escape_controls
 
 ConversableAgent: Any = import_autogen().ConversableAgent
 

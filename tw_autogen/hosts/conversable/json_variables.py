@@ -35,9 +35,9 @@ class CallVariables:
         self._shared = shared
         self._before = dict(shared.items())
         known = list(_objects(self._before, 0))  # held, so that no new object gets the identity of one of these
-        self._known = {id(one): one for one in known}
-        self._texts = {one for one in self._before.values() if isinstance(one, str)}
-        own = {name: set(one) if type(one) is set else one for name, one in self._before.items()}
+        self._known = {id(value): value for value in known}
+        self._texts = {value for value in self._before.values() if isinstance(value, str)}
+        own = {name: set(value) if type(value) is set else value for name, value in self._before.items()}
         self.variables: Any = own if isinstance(shared, dict) else shared.model_copy(update={"data": own})
 
     def give_back(self) -> None:
@@ -88,8 +88,8 @@ def _objects(value: Any, depth: int) -> Iterator[Any]:
     if type(value) is dict:
         value = [*value, *value.values()]
     if type(value) in _MANY:
-        for one in value:
-            yield from _objects(one, depth + 1)
+        for item in value:
+            yield from _objects(item, depth + 1)
     else:
         yield value
 
@@ -100,11 +100,11 @@ def _in_json(value: Any, known: Container[int], depth: int) -> Any:
     if depth > _MAX_DEPTH:
         return str(value)
     if type(value) in _MANY:
-        items = [_in_json(one, known, depth + 1) for one in value]
+        items = [_in_json(item, known, depth + 1) for item in value]
         same = all(item is before for item, before in zip(items, value, strict=True))
         return value if same else type(value)(items)
     if type(value) is dict:
-        pairs = {_in_json(key, known, depth + 1): _in_json(one, known, depth + 1) for key, one in value.items()}
+        pairs = {_in_json(key, known, depth + 1): _in_json(item, known, depth + 1) for key, item in value.items()}
         same = all(key in value and value[key] is pair for key, pair in pairs.items())
         return value if same and len(pairs) == len(value) else pairs
     plain = _plain(value)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tw_autogen.escaped_text import ends_of
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.text_truncation import ends_of
 
 if TYPE_CHECKING:
     from tw_autogen.hosts import partner_conversation

@@ -85,10 +85,10 @@ class HostModel(BaseChatModel):
         self._charge(client)  # also when nobody waits any more: it was spent
         found = next(iter(client.extract_text_or_completion_object(response)), None)
         text = self._guarded("_process_llm_output", found or "")  # no words are no message that a safeguard took away
-        words = text if isinstance(text, str) else str(_field(text, "content") or "")
+        content = text if isinstance(text, str) else str(_field(text, "content") or "")
         choice = next(iter(_field(response, "choices") or ()), None)
         end = str(_field(choice, "finish_reason") or "stop")
-        return Completion(words, _tool_calls(text), _usage(response), end, str(_field(response, "model") or ""))
+        return Completion(content, _tool_calls(text), _usage(response), end, str(_field(response, "model") or ""))
 
     def _guarded(self, hook: str, value: Any) -> Any:
         """Apply the agent's safeguards, where the host has them, to what goes out or comes in."""
@@ -107,9 +107,9 @@ class HostModel(BaseChatModel):
             self._derived = (client, wrapper(**config_of_roles(self._llm_config or self._agent.llm_config)))
         derived = self._derived[1]
         if not self._llm_config:  # clients of the user's own making are registered with the agent's wrapper only
-            for at, config in enumerate(client._config_list):
+            for index, config in enumerate(client._config_list):
                 if "model_client_cls" in config:
-                    derived._clients[at] = client._clients[at]
+                    derived._clients[index] = client._clients[index]
         return derived
 
     def _charge(self, client: Any) -> None:

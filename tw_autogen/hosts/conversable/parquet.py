@@ -63,14 +63,14 @@ def _widest_row(file: BinaryIO, size: int, metadata: Any) -> int:
     Raises:
         ValueError: the table has too many values, or its pages take too much memory.
     """
-    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
-    if max(metadata.num_rows, sum(one.num_rows for one in groups)) > _MAX_VALUES:
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    if max(metadata.num_rows, sum(group.num_rows for group in groups)) > _MAX_VALUES:
         raise ValueError(f"the table says that it has more than {_MAX_VALUES} rows, which a tool takes at most")
     widest, pages, values = 1, _MAX_PAGES, _MAX_VALUES
     for group in groups:
-        chunks = [group.column(at) for at in range(group.num_columns)]
-        starts = [_start(one) for one in chunks]
-        if sum(one.total_compressed_size for one in chunks) > size or min(starts, default=0) < 0:
+        chunks = [group.column(index) for index in range(group.num_columns)]
+        starts = [_start(chunk) for chunk in chunks]
+        if sum(chunk.total_compressed_size for chunk in chunks) > size or min(starts, default=0) < 0:
             raise ValueError("the table's columns do not lie in its file side by side")
         held = width = 0
         for chunk, start in zip(chunks, starts, strict=True):
@@ -114,7 +114,7 @@ def _frame(table: Any) -> Any:
     Raises:
         ValueError: it has a time zone that pandas would read from a file of any path.
     """
-    for kind in (inner for one in table.schema.types for inner in _kinds(one)):
+    for kind in (inner for type_ in table.schema.types for inner in _kinds(type_)):
         if _ZONE_FILE in str(kind):
             raise ValueError(f"the table has a time zone that is no name of the IANA database: {str(kind)[:200]}")
     try:
@@ -125,23 +125,23 @@ def _frame(table: Any) -> Any:
     return table.replace_schema_metadata(None).to_pandas()
 
 
-def _is_ordinary(said: Any, rows: int) -> bool:
+def _is_ordinary(metadata: Any, rows: int) -> bool:
     """Return whether what a file says for pandas names no file, and no type or label of any size.
 
     Labels become such a type, and where they have several levels each is parsed as Python, as often as it is named.
     Labels of many rows on several levels are counted by pandas, whose hashes can be chosen to be one.
     """
-    levels = sum(isinstance(column, str) for column in said.get("index_columns", ()))
+    levels = sum(isinstance(column, str) for column in metadata.get("index_columns", ()))
     types = [
-        one[name]
+        key[name]
         for place in ("columns", "column_indexes")
-        for one in said.get(place, ())
+        for key in metadata.get(place, ())
         for name in ("numpy_type", "pandas_type")
     ]
     return (
         all(map(_TYPE.fullmatch, types))
         and (levels < 2 or rows <= _MAX_LABELS)
-        and not any(len(one) > _LONGEST_LABEL or _ZONE_FILE in one.lower() for one in texts_of(said))
+        and not any(len(text) > _LONGEST_LABEL or _ZONE_FILE in text.lower() for text in texts_of(metadata))
     )
 
 
@@ -153,9 +153,9 @@ def _kinds(kind: Any) -> Iterator[Any]:
     names = ("storage_type", "value_type", "key_type", "item_type")
     inner = [getattr(kind, name) for name in names if hasattr(kind, name)]
     if pa.types.is_struct(kind) or pa.types.is_union(kind):
-        inner += [kind.field(at).type for at in range(kind.num_fields)]
-    for one in inner:
-        yield from _kinds(one)
+        inner += [kind.field(index).type for index in range(kind.num_fields)]
+    for inner_kind in inner:
+        yield from _kinds(inner_kind)
 
 
 def _start(chunk: Any) -> int:
@@ -177,7 +177,7 @@ def _count_values(array: Any) -> int:
 
     kind = array.type
     if pa.types.is_struct(kind):
-        return len(array) + sum(_count_values(array.field(at)) for at in range(kind.num_fields))
+        return len(array) + sum(_count_values(array.field(index)) for index in range(kind.num_fields))
     if pa.types.is_map(kind):
         return len(array) + _count_values(array.keys) + _count_values(array.items)
     if pa.types.is_nested(kind):
@@ -199,17 +199,17 @@ def _pages(file: BinaryIO, start: int, length: int, most: int) -> Iterator[tuple
 
     Source: `PageHeader` of Apache Parquet's `parquet.thrift`, in Thrift's compact protocol.
     """
-    at = start
-    while at < start + length:
+    position = start
+    while position < start + length:
         most -= 1
-        file.seek(at)
+        file.seek(position)
         header = _struct(file)
         page, compressed = header.get(_UNCOMPRESSED, -1), header.get(_COMPRESSED, -1)
         values = [header[value] for value in _VALUES if value in header]
         if most < 0 or min(page, compressed, *values) < 0:
             raise ValueError(f"a column of the table has no pages that can be read, or more than {_MAX_PAGES}")
         yield page, sum(values)
-        at = file.tell() + compressed
+        position = file.tell() + compressed
 
 
 def _struct(file: BinaryIO, depth: int = 0) -> dict[tuple[int, ...], int]:

@@ -19,7 +19,6 @@ from tw_autogen import bounded_json
 from tw_autogen.closing import Closing
 from tw_autogen.deadline import threaded
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import inert_output
 from tw_autogen.hosts.agent_files import save_text, table_csv, table_words, value_words
 from tw_autogen.hosts.conversable.messages import without_end
 from tw_autogen.hosts.conversable.model import HostModel
@@ -31,13 +30,14 @@ from tw_autogen.named_folders import distrusted_now
 from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted, check_arguments, is_table, json_schema
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import check_plugins, open_kernel, read_logged
+from tw_autogen.text_escaping import inert_output
 
 if TYPE_CHECKING:
     import pandas as pd
 else:
     pd = LazyModule("pandas")
 
-_GLANCE_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 _READING = "to be read with "
 """How the line of a description begins that ends with a call."""
 _LONG_CHARS = 200
@@ -294,7 +294,7 @@ class PluginTools(Closing):
                 if self._running is not stopped:
                     return
                 self._kernel.interrupt()
-            time.sleep(_GLANCE_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
     def close(self) -> None:
         """End the kernel and the plugins; files stay."""
@@ -356,8 +356,8 @@ class PluginTools(Closing):
             self._kernel.load(spec.loadable())
             self._loaded.add(spec.name)
         values = [*(("", value) for value in args), *((f"{key}=", value) for key, value in given.items())]
-        for at, (_, value) in enumerate(values):
-            self._kernel.put(f"_given_{at}", value)
+        for index, (_, value) in enumerate(values):
+            self._kernel.put(f"_given_{index}", value)
         arguments = ", ".join(f"{key}_given_{at}" for at, (key, _) in enumerate(values))
         ran = self._kernel.execute(f"_value = {spec.name}({arguments})", seconds=self._seconds)
         self._made += ran.artifacts

@@ -128,14 +128,14 @@ class SharedChat(PartnerConversation):
                 session.interrupt()
             asked = self.asked
             if asked is not None and _is_asked(session.rounds[-1], member.name):
-                words = self._speak(session, member, sender, group)
+                message = self._speak(session, member, sender, group)
             elif asked is not None:
-                words = f"@{self._agent(asked.send_to)} I wait for your answer."
+                message = f"@{self._agent(asked.send_to)} I wait for your answer."
             else:
-                words = f"@{self.opener} Nothing was asked of me."
+                message = f"@{self.opener} Nothing was asked of me."
             if not stopped.is_set():
-                self.said(words)
-            return words
+                self.said(message)
+            return message
 
     def end_round(self) -> None:
         """Close a round that a chat has left open."""

@@ -76,11 +76,11 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
             host.setdefault("description", does)
         if len(args) < 4:  # or it is among them
             host.setdefault("human_input_mode", "NEVER")
-        at = [*known].index("llm_config") - 2  # after `self` and `name`
+        index = [*known].index("llm_config") - 2  # after `self` and `name`
         if "llm_config" in host:
             host["llm_config"] = without_cache(host["llm_config"])
-        elif at < len(args):
-            args = (*args[:at], without_cache(args[at]), *args[at + 1 :])
+        elif index < len(args):
+            args = (*args[:index], without_cache(args[index]), *args[index + 1 :])
         super().__init__(name, *args, **host)
         refuse_settings(name, self.llm_config)
         self._silent_with: dict[Any, bool] = {}

@@ -11,7 +11,7 @@ from struct import unpack_from
 from typing import Any, BinaryIO
 
 from .bounds import MemoryBudget, shown
-from .time_zones import check_zone
+from .time_zone_names import check_zone
 
 _BYTES_PER_VALUE = 64
 """What Python takes for a short text or a small list."""
@@ -94,25 +94,25 @@ class ArrowReader:
             for chunk in column.chunks or [pa.nulls(0, column.type)]:
                 _claim(chunk, budget, _BYTES_PER_OFFSET)
 
-    def column(self, number: Any) -> Any:
+    def column(self, index: Any) -> Any:
         """Return a column as Arrow has it; one that a header names again counts as another one.
 
         Raises:
             ValueError: there is none of that number, or it is too much.
         """
-        if type(number) is not int or not 0 <= number < self._table.num_columns:
-            raise ValueError(f"a table's stream has no column of this number: {shown(number)}")
-        column = self._table.column(number)
-        if number in self._named:
+        if type(index) is not int or not 0 <= index < self._table.num_columns:
+            raise ValueError(f"a table's stream has no column of this number: {shown(index)}")
+        column = self._table.column(index)
+        if index in self._named:
             self._budget.claim(column.nbytes)
-        self._named.add(number)
+        self._named.add(index)
         return column
 
-    def numbers(self, number: Any) -> Any:
+    def numbers(self, index: Any) -> Any:
         """Return a column of numbers or truth values as an array of numpy that can be changed."""
         import pyarrow as pa  # deferred: an extra that both sides were found to have
 
-        column = self.column(number)
+        column = self.column(index)
         kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
         if column.null_count or not any(kind(column.type) for kind in kinds):
             raise ValueError(f"a column's numbers are not numbers: {column.type}")
@@ -120,19 +120,19 @@ class ArrowReader:
         values = column.to_numpy()
         return values if values.flags.writeable else values.copy()
 
-    def texts(self, number: Any) -> Any:
+    def texts(self, index: Any) -> Any:
         """Return a column of texts."""
         import pyarrow as pa  # deferred: an extra that both sides were found to have
 
-        column = self.column(number)
+        column = self.column(index)
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
             raise ValueError(f"a column's texts are not texts: {column.type}")
         self._budget.claim(2 * _BYTES_PER_OFFSET * len(column))  # each time that a header names it
         return column
 
-    def objects(self, number: Any) -> Any:
+    def objects(self, index: Any) -> Any:
         """Return a column of texts as an array of Python objects."""
-        column = self.texts(number)
+        column = self.texts(index)
         self._budget.claim(_BYTES_PER_VALUE * len(column) + sum(map(_text_bytes, column.chunks)))
         return column.to_numpy()
 
@@ -202,30 +202,30 @@ def check_message(metadata: bytes, dictionaries: set[int]) -> None:
     field 0, its data field 1; `RecordBatch.compression` is field 3.
     """
 
-    def number(form: str, at: int) -> int:
-        return int(unpack_from(form, metadata, at)[0])
+    def unpack_int(form: str, offset: int) -> int:
+        return int(unpack_from(form, metadata, offset)[0])
 
     def field(table: int, place: int) -> int:
-        fields = table - number("<i", table)
-        if 4 + 2 * place >= number("<H", fields):
+        fields = table - unpack_int("<i", table)
+        if 4 + 2 * place >= unpack_int("<H", fields):
             return 0
-        found = number("<H", fields + 4 + 2 * place)
+        found = unpack_int("<H", fields + 4 + 2 * place)
         return table + found if found else 0
 
     def inner(table: int, place: int) -> int:
-        at = field(table, place)
-        return at + number("<I", at) if at else 0
+        offset = field(table, place)
+        return offset + unpack_int("<I", offset) if offset else 0
 
     try:
-        message = number("<I", 0)
+        message = unpack_int("<I", 0)
         version, at = field(message, 0), field(message, 1)
-        if not version or number("<h", version) != _VERSION or field(message, 4):
+        if not version or unpack_int("<h", version) != _VERSION or field(message, 4):
             raise ValueError("no header of an Arrow message of version V5 without metadata of its own")
-        kind = number("<B", at) if at else 0
+        kind = unpack_int("<B", at) if at else 0
         batch = inner(message, 2)
         if kind == _DICTIONARY and batch:
             at = field(batch, 0)
-            own = number("<q", at) if at else 0
+            own = unpack_int("<q", at) if at else 0
             if own in dictionaries:
                 raise ValueError("each dictionary of a table's columns crosses once")
             dictionaries.add(own)

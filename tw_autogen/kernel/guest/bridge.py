@@ -120,8 +120,8 @@ class Bridge:
         self._display.begin_session(self.session.ctx, options["result_chars"])
         for stream in self._streams:
             stream.begin_session(options["output_chars"])
-        for words in self._crash_output:
-            words.begin_session(
+        for output in self._crash_output:
+            output.begin_session(
                 None if remote or not options["session_id"] else self.session.folder, options["exchange"]
             )
         if "packages" in options:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Protocol
 
 from .bounds import UNBOUNDED, Bounds, check_fields, shown
 from .table_codec import pack_table, take_table
-from .time_zones import check_zone, parse_zone
+from .time_zone_names import check_zone, parse_zone
 
 TAG = "$"
 _STAMP, _SPAN = re.compile(r"[-+.:T0-9]{4,40}"), re.compile(r"[-+.0-9DHMPST]{2,80}")
@@ -154,14 +154,17 @@ class Codec:
         if depth > _DEEPEST:
             raise TypeError("a value that contains itself, or is nested too deeply, doesn't cross")
         if kind is list:
-            return [self.pack(one, depth=depth + 1) for one in value]
+            return [self.pack(item, depth=depth + 1) for item in value]
         if kind is dict:
             if all(type(key) is str for key in value) and TAG not in value:
-                return {key: self.pack(one, depth=depth + 1) for key, one in value.items()}
-            return {TAG: "dict", "items": [[self.pack(one, depth=depth + 3) for one in pair] for pair in value.items()]}
+                return {key: self.pack(item, depth=depth + 1) for key, item in value.items()}
+            return {
+                TAG: "dict",
+                "items": [[self.pack(item, depth=depth + 3) for item in pair] for pair in value.items()],
+            }
         for name, container in (("tuple", tuple), ("set", set), ("frozenset", frozenset)):
             if isinstance(value, container):
-                return {TAG: name, "items": [self.pack(one, depth=depth + 2) for one in value]}
+                return {TAG: name, "items": [self.pack(item, depth=depth + 2) for item in value]}
         plain: Any
         for plain in (bool, int, float, str, list, dict):  # their subclasses, such as numpy.float64 and OrderedDict
             if isinstance(value, plain):
@@ -181,12 +184,12 @@ class Codec:
         """
         bounds = bounds or Bounds(self.max_bytes)
         if isinstance(plain, list):
-            return [self.unpack(one, bounds) for one in plain]
+            return [self.unpack(item, bounds) for item in plain]
         if not isinstance(plain, dict):
             return plain
         kind = plain.get(TAG)
         if kind is None:
-            return {key: self.unpack(one, bounds) for key, one in plain.items()}
+            return {key: self.unpack(item, bounds) for key, item in plain.items()}
         if not isinstance(kind, str) or kind not in _FIELDS:
             raise ValueError(f"nothing that crosses is marked {shown(kind)}")
         check_fields(plain, _FIELDS[kind], kind)
@@ -396,7 +399,7 @@ def _array(plain: dict[str, Any]) -> Any:
     dtype, shape = plain["dtype"], plain["shape"]
     if not _DTYPE.fullmatch(dtype):
         raise ValueError(f"no array that crosses has the dtype {shown(dtype)}")
-    if len(shape) > _MAX_DIMENSIONS or not all(type(one) is int and one >= 0 for one in shape):
+    if len(shape) > _MAX_DIMENSIONS or not all(type(length) is int and length >= 0 for length in shape):
         raise ValueError(f"no array that crosses has such a shape: it is at most {_MAX_DIMENSIONS} numbers from 0 on")
     if 0 in shape and math.prod(filter(None, shape)) > _MAX_EMPTY:  # each is a list as Python has them
         raise ValueError(f"no array that crosses has such a shape: one without values has {_MAX_EMPTY} rows at most")

@@ -73,8 +73,8 @@ def _picture_size(body: bytes) -> tuple[int, int] | None:
 
 
 def _title(text: str) -> str:
-    found = re.search(r"(?i)<title[^<>]*>([^<]*)</title>", text)
-    plain = found[1] if found else re.sub(r"(?is)<(script|style)\b.*?(</\1>|$)|<[^<>]*>", " ", text)
+    match = re.search(r"(?i)<title[^<>]*>([^<]*)</title>", text)
+    plain = match[1] if match else re.sub(r"(?is)<(script|style)\b.*?(</\1>|$)|<[^<>]*>", " ", text)
     return _short(html.unescape(plain))
 
 
@@ -104,8 +104,8 @@ def _vega_chart(value: Any) -> str:
 
 
 def _titled(title: Any, kinds: list[str]) -> str:
-    words = title.get("text") if isinstance(title, Mapping) else title
-    return f"{f'{words}: ' if words else ''}{', '.join(dict.fromkeys(kinds))}"
+    text = title.get("text") if isinstance(title, Mapping) else title
+    return f"{f'{text}: ' if text else ''}{', '.join(dict.fromkeys(kinds))}"
 
 
 def _short(text: str) -> str:

@@ -60,7 +60,7 @@ def error_text(error: BaseException) -> str:
 
 def last_frames(error: BaseException) -> list[traceback.FrameSummary]:
     """Return the innermost frames of an error's traceback, without the one of IPython's own `open`."""
-    return [one for one in traceback.extract_tb(_end(error)) if one.name != _OPEN]
+    return [frame for frame in traceback.extract_tb(_end(error)) if frame.name != _OPEN]
 
 
 def failed_line(error: BaseException) -> str:
@@ -93,20 +93,20 @@ def is_about_folder(error: BaseException) -> bool:
 def named_files(error: BaseException) -> list[str]:
     """Return the files that an error is about, as code has named them; at most four."""
     named = [getattr(error, name, None) for name in ("filename2", "filename")]  # where to comes first
-    found = [os.fsdecode(one) for one in named if isinstance(one, str | bytes | os.PathLike)]
+    found = [os.fsdecode(name) for name in named if isinstance(name, str | bytes | os.PathLike)]
     if not found:
         text = error_text(error)
         found = [match[1] for match in _QUOTED.finditer(text)]
-        found = found or [one[1] for pattern in _UNQUOTED if (one := pattern.search(text))]
+        found = found or [hit[1] for pattern in _UNQUOTED if (hit := pattern.search(text))]
         cut = _CUT.search(text)
         if cut or _UNNAMED in text:
-            found = [one for one in _of_line(error) if one.endswith(cut[1] if cut else "")]
+            found = [name for name in _of_line(error) if name.endswith(cut[1] if cut else "")]
     fit = (
         fromkey
         for fromkey in dict.fromkeys(found)
         if len(fromkey) <= MAX_PATH_CHARS and not fromkey.startswith(_VIRTUAL)
     )
-    return [one for one in fit if "\0" not in one][:_MAX_FILES]
+    return [name for name in fit if "\0" not in name][:_MAX_FILES]
 
 
 def writes(error: BaseException) -> bool:
@@ -126,7 +126,9 @@ def writes(error: BaseException) -> bool:
         return bool(_CALL_THAT_WRITES.search(line)) and not _CALL_THAT_READS.search(line)
     library = itertools.takewhile(lambda frame: not _is_cell(frame.filename), reversed(frames))
     said = (
-        _WRITES.match(one.name) is not None for one in library if (_READS.match(one.name) or _WRITES.match(one.name))
+        _WRITES.match(frame.name) is not None
+        for frame in library
+        if (_READS.match(frame.name) or _WRITES.match(frame.name))
     )
     return next(said, False)
 

@@ -110,7 +110,7 @@ def ask_once(shell: Any) -> None:
         found.clear()
         return await run(*args, **kwargs)
 
-    def forget() -> None:
+    def reset_transform_state() -> None:
         nonlocal before_code
         before_code = False
         found.clear()
@@ -118,8 +118,8 @@ def ask_once(shell: Any) -> None:
     remember("transform_cell")
     remember("should_run_async")
     shell.kernel.do_execute = do_execute
-    shell.events.register("pre_execute", forget)
-    shell.events.register("post_execute", forget)  # a cell without code has no `pre_execute`
+    shell.events.register("pre_execute", reset_transform_state)
+    shell.events.register("post_execute", reset_transform_state)  # a cell without code has no `pre_execute`
 
 
 def watch_reset(shell: Any, then: Callable[[], None]) -> None:

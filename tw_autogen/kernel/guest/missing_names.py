@@ -54,7 +54,11 @@ def also_missing(read: Callable[[], str], error: BaseException, known: Container
         if found
     ]
     more = f"This cell lacks more; {'; '.join(parts)}." if parts else ""
-    there = [one for one in _USUAL if not _absent(one)] if isinstance(error, ModuleNotFoundError) or modules else []
+    there = (
+        [module for module in _USUAL if not _absent(module)]
+        if isinstance(error, ModuleNotFoundError) or modules
+        else []
+    )
     return " ".join(filter(None, (more, f"Installed are {', '.join(there)}." if there else "")))
 
 
@@ -72,8 +76,10 @@ def missing_column(error: BaseException) -> str:
         if table is None:
             return ""
         columns = list(map(str, table.columns))
-        said = str(error.args[0]) if error.args else ""
-        near = ", ".join(repr(one[:_NAME_CHARS]) for one in nearest(_QUOTED.findall(said) or [said], columns))
+        message = str(error.args[0]) if error.args else ""
+        near = ", ".join(
+            repr(column[:_NAME_CHARS]) for column in nearest(_QUOTED.findall(message) or [message], columns)
+        )
         more = f", … {len(columns) - _MAX_COLUMNS} more" if len(columns) > _MAX_COLUMNS else ""
         shown = ", ".join(repr(column[:_NAME_CHARS]) for column in columns[:_MAX_COLUMNS])
         return f"{name} has the columns {shown}{more}{f'; nearest: {near}' if near else ''}."
@@ -88,11 +94,13 @@ def _looked_in(error: BaseException, pandas: Any) -> tuple[Any, str]:
     while frames and str(frames[-1].f_globals.get("__name__")).partition(".")[0] == "pandas":
         inner = frames.pop().f_locals
         held.append(inner.get("self", inner.get("obj")))
-    labels = next((one for one in held if isinstance(one, pandas.Index)), None)
-    tables = (one for one in held if isinstance(one, pandas.DataFrame))
-    table = next((one for one in tables if labels is None or one.columns is labels or one.columns.equals(labels)), None)
+    labels = next((value for value in held if isinstance(value, pandas.Index)), None)
+    tables = (value for value in held if isinstance(value, pandas.DataFrame))
+    table = next(
+        (table for table in tables if labels is None or table.columns is labels or table.columns.equals(labels)), None
+    )
     scopes = (frames[-1].f_locals, frames[-1].f_globals) if frames else ()
-    called = (name for scope in scopes for name, one in scope.items() if one is table and not name.startswith("_"))
+    called = (name for scope in scopes for name, value in scope.items() if value is table and not name.startswith("_"))
     return table, next(called, "The table")
 
 
@@ -105,14 +113,14 @@ def nearest(names: Iterable[str], there: Iterable[str]) -> list[str]:
     """
     import difflib  # not needed before something is missing
 
-    plain = {_plain(one): one for one in there}
+    plain = {_plain(name): name for name in there}
     found = [match for name in names for match in difflib.get_close_matches(_plain(name), plain, 3)]
     return [plain[fromkey] for fromkey in dict.fromkeys(found)][:3]
 
 
 def _plain(name: str) -> str:
     """Return a name in lower case, without accents."""
-    return "".join(one for one in unicodedata.normalize("NFKD", name.casefold()) if not unicodedata.combining(one))
+    return "".join(char for char in unicodedata.normalize("NFKD", name.casefold()) if not unicodedata.combining(char))
 
 
 def _unbound(code: str) -> Iterator[str]:
@@ -124,9 +132,9 @@ def _unbound(code: str) -> Iterator[str]:
         at += 1
     symbols = [(table is top, symbol) for table in tables for symbol in table.get_symbols()]
     bound = {
-        one.get_name()
-        for is_top, one in symbols
-        if (is_top or one.is_declared_global()) and (one.is_assigned() or one.is_imported())
+        symbol.get_name()
+        for is_top, symbol in symbols
+        if (is_top or symbol.is_declared_global()) and (symbol.is_assigned() or symbol.is_imported())
     }
     for is_top, one in symbols:
         if one.is_referenced() and (is_top or one.is_global()) and one.get_name() not in bound:

@@ -90,16 +90,16 @@ class PipInstallHook:
         os.system = _System(lambda command: self._instead(command, lambda: run(command), done=0))
         self._stand_before(subprocess.Popen)
 
-    def request(self, words: Sequence[str]) -> str:
+    def request(self, arguments: Sequence[str]) -> str:
         """Ask the host for packages; give what it says.
 
         Args:
-            words: What stands behind `pip install`.
+            arguments: What stands behind `pip install`.
 
         Raises:
             InstallRefused: it does not install them.
         """
-        wanted = [word for word in words if word not in _IDLE]
+        wanted = [word for word in arguments if word not in _IDLE]
         answer = self._ask(wanted)
         if not answer["ok"]:
             raise InstallRefused(answer["text"])
@@ -123,29 +123,29 @@ class PipInstallHook:
 
     def _magic(self, line: str) -> None:
         """Ask the host to install packages: `%pip install name`."""
-        words = _split(line)
-        if words[:1] != ["install"]:
+        arguments = _split(line)
+        if arguments[:1] != ["install"]:
             raise InstallRefused(f"%pip {line}: only `%pip install name` is possible here")
-        print(self.request(words[1:]))  # noqa: T201 - the cell's own stream
+        print(self.request(arguments[1:]))  # noqa: T201 - the cell's own stream
 
     def _instead(self, command: Any, run: Callable[[], Any], *, output: bool = False, done: Any = None) -> Any:
-        words = install_words(command)
-        if words is None:
+        arguments = install_words(command)
+        if arguments is None:
             return run()
-        said = self.request(words)
+        answer = self.request(arguments)
         if output:
-            return said
-        print(said)  # noqa: T201 - the cell's own stream
+            return answer
+        print(answer)  # noqa: T201 - the cell's own stream
         return done
 
     def _stand_before(self, popen: Any) -> None:
         begin = popen.__init__
 
         def start(process: Any, args: Any, *rest: Any, **kwargs: Any) -> None:
-            words = install_words(args)
-            if words is not None:
-                said = self.request(words)
-                args, kwargs["shell"] = [sys.executable, "-I", "-S", "-c", _SAY, said], False
+            arguments = install_words(args)
+            if arguments is not None:
+                answer = self.request(arguments)
+                args, kwargs["shell"] = [sys.executable, "-I", "-S", "-c", _SAY, answer], False
             begin(process, args, *rest, **kwargs)
 
         popen.__init__ = start
@@ -160,28 +160,28 @@ def install_words(command: Any) -> list[str] | None:
     alone = True
     if isinstance(command, str | bytes | os.PathLike):
         text = os.fsdecode(command).strip()
-        words, alone = _first_command(_split(text, operators=True))
+        arguments, alone = _first_command(_split(text, operators=True))
         alone = alone and not _MORE_COMMANDS.search(text)
     else:
         try:
-            words = [os.fsdecode(one) for one in command]
+            arguments = [os.fsdecode(one) for one in command]
         except TypeError:  # no command at all: whoever runs it says so
             return None
-    if len(words) > 2 and _PYTHON.match(words[0]) and words[1] == "-m":
-        words = words[2:]
-    if words[:2] == ["uv", "pip"]:
-        words = words[1:]
-    if words[1:2] != ["install"] or not _PIP.match(words[0]):
+    if len(arguments) > 2 and _PYTHON.match(arguments[0]) and arguments[1] == "-m":
+        arguments = arguments[2:]
+    if arguments[:2] == ["uv", "pip"]:
+        arguments = arguments[1:]
+    if arguments[1:2] != ["install"] or not _PIP.match(arguments[0]):
         return None
     if not alone:
         raise InstallRefused("`pip install` has to be a command of its own: write `%pip install name` on its own line")
-    return words[2:]
+    return arguments[2:]
 
 
-def _first_command(words: Sequence[str]) -> tuple[list[str], bool]:
+def _first_command(arguments: Sequence[str]) -> tuple[list[str], bool]:
     """Return the words of the first command, without where its output goes, and whether no other one has an effect."""
     found: list[str] = []
-    left = iter(words)
+    left = iter(arguments)
     for word in left:
         if not (word and set(word) <= _OPERATORS):
             found.append(word)

@@ -205,10 +205,12 @@ def load_plugin(
         if path is not None and _functions(module):
             _files[path, source] = module
     own = (var for var in vars(module).values() if isinstance(var, (type, types.FunctionType)))
-    found: list[Any] = [one for one in _functions(module) if one.__name__ == name]
-    found = found or [one for one in own if one.__module__ == module.__name__ and vars(one).get(_MARK)]
+    found: list[Any] = [function for function in _functions(module) if function.__name__ == name]
+    found = found or [
+        function for function in own if function.__module__ == module.__name__ and vars(function).get(_MARK)
+    ]
     if len(found) != 1:
-        names = ", ".join(one.__name__ for one in found) or "none"
+        names = ", ".join(function.__name__ for function in found) or "none"
         raise PluginProblem(f"expected exactly one class or function with @register_plugin, found {names}")
     registered = found[0]
     if isinstance(registered, type):
@@ -226,7 +228,9 @@ def load_plugin(
 def _functions(module: types.ModuleType) -> list[types.FunctionType]:
     """Return a file's own `@plugin` functions."""
     own = (var for var in vars(module).values() if isinstance(var, types.FunctionType))
-    return [one for one in own if one.__module__ == module.__name__ and plugin_options(one) is not None]
+    return [
+        function for function in own if function.__module__ == module.__name__ and plugin_options(function) is not None
+    ]
 
 
 def run_plugin_tests(tested: Callable[..., Any]) -> list[tuple[str, str]]:
@@ -262,7 +266,9 @@ def install_names() -> None:
         if full in sys.modules or (package == "tw_autogen" and not __name__.startswith("tw_guest")):
             continue
         module = types.ModuleType(full, "What a plugin's author writes against.")
-        names = {one.__name__: one for one in (Plugin, PluginContext, register_plugin, run_plugin_tests, test_plugin)}
+        names = {
+            item.__name__: item for item in (Plugin, PluginContext, register_plugin, run_plugin_tests, test_plugin)
+        }
         vars(module).update(names, plugin=plugin)
         if package not in sys.modules and importlib.util.find_spec(package) is None:
             sys.modules[package] = types.ModuleType(package, "Stands in, so that plugins find what they import.")
@@ -298,7 +304,7 @@ def _forget_edited(folder: str) -> None:
     if any(_changed_at(file) > last - _CLOCK_SECONDS for file in files.values()):
         for name in files:
             sys.modules.pop(name, None)
-        for path, source in [one for one in _files if os.path.dirname(one[0]) == folder]:
+        for path, source in [key for key in _files if os.path.dirname(key[0]) == folder]:
             del _files[path, source]
 
 
@@ -388,7 +394,7 @@ class _ImportsApart:
 
 def _line(error: BaseException, module: types.ModuleType) -> int | None:
     """Find the last line of the plugin's own file that the error passed through."""
-    lines = [one.lineno for one in traceback.extract_tb(error.__traceback__) if one.filename == module.__file__]
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == module.__file__]
     return lines[-1] if lines else None
 
 

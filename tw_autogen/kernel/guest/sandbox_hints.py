@@ -84,7 +84,7 @@ class Hints:
             self._similar,
         )
         try:
-            return next((hint for one in _chain(error) for look in looks if (hint := look(one))), "")
+            return next((hint for cause in _chain(error) for look in looks if (hint := look(cause))), "")
         except Exception:  # noqa: BLE001 - the exception is foreign code, and so are its attributes
             return ""
 
@@ -132,12 +132,12 @@ class Hints:
         top = name.partition(".")[0] if isinstance(name, str) else ""
         if not top or top in sys.modules:
             return ""
-        granted = [one for one in self._files.granted if one != self._folder]
+        granted = [path for path in self._files.granted if path != self._folder]
         folders = [os.path.normpath(os.path.join(place, source)) for place in granted for source in _SOURCES]
-        folders += [os.path.dirname(one) for one in granted if os.path.basename(one) == f"{top}.py"]
-        known = {os.path.realpath(one) for one in sys.path}
+        folders += [os.path.dirname(path) for path in granted if os.path.basename(path) == f"{top}.py"]
+        known = {os.path.realpath(path) for path in sys.path}
         for folder in folders:
-            found = any(can_read(os.path.join(folder, one)) for one in (f"{top}.py", f"{top}/__init__.py"))
+            found = any(can_read(os.path.join(folder, candidate)) for candidate in (f"{top}.py", f"{top}/__init__.py"))
             if found and os.path.realpath(folder) not in known:
                 return f"{top} lies in {folder}: `sys.path.append({folder!r})` lets code import it."
         return ""
@@ -181,9 +181,9 @@ class Hints:
         )
 
     def _link(self, error: BaseException) -> str:
-        one = getattr(error, "errno", None) == errno.EPERM and "symlink" in failed_line(error)
+        refused = getattr(error, "errno", None) == errno.EPERM and "symlink" in failed_line(error)
         several = isinstance(error, shutil.Error) and f"[Errno {errno.EPERM}]" in error_text(error)  # of `copytree`
-        if self._sandbox["links"] or not (one or several):
+        if self._sandbox["links"] or not (refused or several):
             return ""
         return (
             "The sandbox lets code make no symbolic links: copy the file (`shutil.copy2`); "
@@ -232,8 +232,8 @@ class Hints:
                 if hint := self._link_out(one, error):
                     return hint
             direct += [os.path.join(place, inner) for place in places]
-            found = [os.path.normpath(one) for one in direct if os.path.isfile(one) and can_read(one)][:1]
-            found = found or [one for one in _named(name, places) if one.endswith(f"/{inner}")]
+            found = [os.path.normpath(path) for path in direct if os.path.isfile(path) and can_read(path)][:1]
+            found = found or [path for path in _named(name, places) if path.endswith(f"/{inner}")]
             where = "the working folder" if here else os.path.dirname(given if leaves else path)
             if len(found) == 1:
                 return f"{name} is not in {where}; it is {found[0]!r}."
@@ -245,17 +245,17 @@ class Hints:
     def _similar(self, error: BaseException) -> str:
         """Look for files whose names are like that of a missing one."""
         for given in named_files(error) if is_missing(error) and not writes(error) else []:
-            places = [one for one in self._files.granted if os.path.isdir(one)]
+            places = [path for path in self._files.granted if os.path.isdir(path)]
             path = _absolute(given)
             if _is_pattern(path, error) or os.path.exists(path) or not is_below(path, places):
                 continue
             there: dict[str, str] = {}
             for place in places:
-                for one in list_files(place)[0][:_MAX_LIKE]:
-                    shown = one.name if place == self._folder else os.path.join(place, one.name)
-                    there.setdefault(_stem(one.name), shown)
+                for entry in list_files(place)[0][:_MAX_LIKE]:
+                    shown = entry.name if place == self._folder else os.path.join(place, entry.name)
+                    there.setdefault(_stem(entry.name), shown)
             if near := nearest([_stem(path)], there):
-                return f"Similar files that are there: {', '.join(repr(there[one]) for one in near)}."
+                return f"Similar files that are there: {', '.join(repr(there[name]) for name in near)}."
         return ""
 
     def _path(self, error: BaseException) -> str:
@@ -309,9 +309,9 @@ class Hints:
         )
 
     def _granted(self) -> str:
-        paths = [one for one in self._files.granted if one != self._folder]
+        paths = [path for path in self._files.granted if path != self._folder]
         more = ["…"] if len(paths) > _MAX_NAMED else []
-        return "".join(f", {one}" for one in [*paths[:_MAX_NAMED], *more])
+        return "".join(f", {path}" for path in [*paths[:_MAX_NAMED], *more])
 
 
 def _stem(path: str) -> str:
@@ -339,12 +339,12 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     seen: list[BaseException] = []
     left: list[Any] = [error]
     while left and len(seen) < _CHAIN:
-        one = left.pop(0)
-        if isinstance(one, BaseException) and all(one is not other for other in seen):
-            seen.append(one)
-            yield one
-            inner = [*one.args, getattr(one, "reason", None), *getattr(one, "exceptions", ())]
-            left += [one.__cause__, None if one.__suppress_context__ else one.__context__, *inner]
+        cause = left.pop(0)
+        if isinstance(cause, BaseException) and all(cause is not other for other in seen):
+            seen.append(cause)
+            yield cause
+            inner = [*cause.args, getattr(cause, "reason", None), *getattr(cause, "exceptions", ())]
+            left += [cause.__cause__, None if cause.__suppress_context__ else cause.__context__, *inner]
 
 
 def _browser(error: BaseException) -> str:
@@ -392,11 +392,11 @@ def _full(place: str) -> bool:
 def _named(name: str, places: Iterable[str]) -> list[str]:
     """Return the paths of files of a plain name below folders, hidden, ignored and secret-like ones left out."""
     found = (
-        os.path.join(place, one.name)
+        os.path.join(place, entry.name)
         for place in places
         if os.path.isdir(place)
-        for one in list_files(place)[0]
-        if one.name.rpartition("/")[2] == name
+        for entry in list_files(place)[0]
+        if entry.name.rpartition("/")[2] == name
     )
     return list(dict.fromkeys(found))
 

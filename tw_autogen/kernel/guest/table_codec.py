@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from .arrow_columns import ArrowReader, ArrowWriter
 from .bounds import Bounds, check_fields, shown
 from .json_size import estimate_parsed_bytes
-from .time_zones import check_zone
+from .time_zone_names import check_zone
 
 
 class _Deferred:
@@ -116,9 +116,9 @@ def pack_table(table: pd.DataFrame | pd.Series[Any], codec: Codec) -> str:
     }
     text = dumps(header).encode("ascii")
     with codec.new_file(".table") as (name, file):
-        file.write(_LENGTHS.pack(len(text), sum(one.nbytes for one in raw)) + text)
-        for one in raw:
-            file.write(one.view("u1").data)
+        file.write(_LENGTHS.pack(len(text), sum(piece.nbytes for piece in raw)) + text)
+        for part in raw:
+            file.write(part.view("u1").data)
         if arrow is not None:
             arrow.write(file)
     return name
@@ -170,7 +170,7 @@ def take_table(name: str, codec: Codec, bounds: Bounds) -> Any:
     del columns
     memory.free(more)  # the numbers were copied
     many = len(read) > _MAX_BLOCKS
-    with memory.held(sum(one.nbytes for one in read.values()) if many else 0):
+    with memory.held(sum(array.nbytes for array in read.values()) if many else 0):
         frame = pd.DataFrame(read, index=pd.RangeIndex(rows), copy=many)
     frame.index, frame.columns = index, labels
     if header["name"]:
@@ -214,7 +214,7 @@ class _Packer:
         if isinstance(dtype, pd.PeriodDtype):
             return {"kind": "period", "frequency": str(dtype)[len("period[") : -1], "values": self._put(array.asi8)}
         if isinstance(dtype, pd.IntervalDtype):
-            left, right = (self.pack(_as_series(one, column.name)) for one in (array.left, array.right))
+            left, right = (self.pack(_as_series(side, column.name)) for side in (array.left, array.right))
             return {"kind": "interval", "closed": dtype.closed, "left": left, "right": right}
         if isinstance(array, (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)):
             values = array.to_numpy(dtype=dtype.numpy_dtype, na_value=dtype.numpy_dtype.type(0))
@@ -252,7 +252,7 @@ class _Packer:
     def _put(self, values: Any) -> Any:
         if (packed := self._put_arrow(values)) is not None:
             return packed
-        start = sum(one.nbytes for one in self._raw)
+        start = sum(piece.nbytes for piece in self._raw)
         self._raw.append(np.ascontiguousarray(values))
         return {"dtype": values.dtype.str, "start": start, "count": len(values)}
 
@@ -332,17 +332,19 @@ class _Unpacker:
         kind = _checked(packed, _INDEXES, "index")
         names = [self._codec.unpack(name, self._bounds) for name in packed["names"]]
         if kind == "range":
-            if len(packed["range"]) != 3 or not all(type(one) is int and abs(one) < 1 << 62 for one in packed["range"]):
+            if len(packed["range"]) != 3 or not all(
+                type(number) is int and abs(number) < 1 << 62 for number in packed["range"]
+            ):
                 raise ValueError("an index that counts has no start, stop and step")
             start, stop, step = packed["range"]
             return pd.RangeIndex(start, stop, step, name=names[0] if names else None)
         if not packed["levels"]:
             raise ValueError("an index has no levels")
-        levels = [self.unpack(one) for one in packed["levels"]]
+        levels = [self.unpack(level) for level in packed["levels"]]
         # Without its dtype, an object index of texts would be taken for a text index.
-        flat: list[Any] = [pd.Index(one, name=None, dtype=one.dtype, tupleize_cols=False) for one in levels]
+        flat: list[Any] = [pd.Index(level, name=None, dtype=level.dtype, tupleize_cols=False) for level in levels]
         if kind == "multi":
-            numbered = [self._level(one) for one in flat]
+            numbered = [self._level(level) for level in flat]
             codes = self._codes(packed["codes"], [places for _, places in numbered])
             levels = [level for level, _ in numbered]
             return pd.MultiIndex(levels, codes, names=names, verify_integrity=False)  # which would hash the levels
@@ -363,8 +365,8 @@ class _Unpacker:
         if len(packed) != len(places) or {dict} != set(map(type, packed)):
             raise ValueError(f"an index of {len(places)} levels has no column of codes for each")
         found = []
-        for one, level in zip(packed, places):  # noqa: B905 - strict: Python 3.10
-            codes = self._numbers(one)
+        for part, level in zip(packed, places):  # noqa: B905 - strict: Python 3.10
+            codes = self._numbers(part)
             if codes.dtype.kind != "i" or (len(codes) and not -1 <= codes.min() <= codes.max() < len(level)):
                 raise ValueError(f"an index is not coded by places in a level of {len(level)}")
             self._memory.claim(16 * len(codes))

@@ -161,8 +161,8 @@ def _last(error: BaseException, cells: Cells) -> str:
     try:
         str(error)
     except BaseException as problem:  # noqa: BLE001 - the exception is foreign code, and so is its `__str__`
-        words = f"{kind_of(problem)}: {own_words(problem)}".removesuffix(": ")
-        return f"{kind_of(error)}: (its text could not be made: {words})"
+        message = f"{kind_of(problem)}: {own_words(problem)}".removesuffix(": ")
+        return f"{kind_of(error)}: (its text could not be made: {message})"
     try:
         if isinstance(error, SyntaxError) and error.filename and error.lineno:
             found = cells.find(error.filename, error.lineno)

@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from .files.plural import pluralize
 from .object_snapshot import is_a, is_users
 
 _MAX_CHARS, _MAX_DATA_CHARS = 200, 1200
@@ -52,7 +53,7 @@ def _of_value(value: Any) -> str:
         if is_a(value, kind):
             count = kind.__len__(value)
             word = {"dict": "key", "bytes": "byte", "bytearray": "byte"}.get(kind.__name__, "item")
-            told = f"{count} {word}{'' if count == 1 else 's'}"
+            told = pluralize(count, word)
             if plain := _plain_text(value, 2):
                 return f"{told}: {plain}" if count else told
             return told + (_keys(value) if is_a(value, dict) else "")

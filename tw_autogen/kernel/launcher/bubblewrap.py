@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .known_paths import resolve
-from .mounts import refuse_named, sources
+from .mount_check import refuse_named, sources
 from .namespaces import DEVICES, HOME, LINKS, etc_texts, hidden, outermost, writable_by_folder
 
 _SAID_CHARS = 10_000
@@ -48,8 +48,8 @@ def run_wrapped(
         paths = [one for one in outermost([*request["sandbox"]["read"], *read]) if resolve(one, written)]
         shows = _sources(request, [path for path in paths if not os.path.islink(path)])
         os.write(wanted, json.dumps({"shown": folders, **shows}).encode())
-        words = ["bwrap", *_options(request, paths, folders, pipes), "--", *command, str(wanted)]
-        code = subprocess.run(words, pass_fds=(*passed, wanted, *pipes.values()), check=False).returncode
+        command_line = ["bwrap", *_options(request, paths, folders, pipes), "--", *command, str(wanted)]
+        code = subprocess.run(command_line, pass_fds=(*passed, wanted, *pipes.values()), check=False).returncode
     except OSError as error:
         return f"bwrap: {error.strerror}"
     finally:
@@ -58,8 +58,8 @@ def run_wrapped(
     if code:
         with open(log, encoding="utf-8", errors="replace") as file:
             file.seek(said_before)
-            said = file.read(_SAID_CHARS)  # the rest may be code's
-        why = next((line.strip() for line in said.splitlines() if line.startswith("bwrap: ")), "")
+            output = file.read(_SAID_CHARS)  # the rest may be code's
+        why = next((line.strip() for line in output.splitlines() if line.startswith("bwrap: ")), "")
         refuse_named(why, folders)
         return why
     return ""
@@ -98,30 +98,30 @@ def _options(
     request: Mapping[str, Any], read: Iterable[str], folders: Mapping[str, bool], pipes: Mapping[str, int]
 ) -> list[str]:
     plan = request["sandbox"]
-    words = ["--die-with-parent", "--as-pid-1", "--unshare-ipc", "--unshare-pid", "--unshare-uts"]
-    words += ["--hostname", "kernel"]
-    words += ["--unshare-cgroup-try", *([] if plan["network"] else ["--unshare-net"])]
-    words += ["--cap-add", "ALL"] if plan["uid"] else ["--unshare-user"]
+    options = ["--die-with-parent", "--as-pid-1", "--unshare-ipc", "--unshare-pid", "--unshare-uts"]
+    options += ["--hostname", "kernel"]
+    options += ["--unshare-cgroup-try", *([] if plan["network"] else ["--unshare-net"])]
+    options += ["--cap-add", "ALL"] if plan["uid"] else ["--unshare-user"]
     room = plan["limits"]["memory_bytes"] // 4
     size = ["--size", str(room)] if room else []
-    words += ["--perms", "1777", *size, "--tmpfs", "/tmp", "--perms", "0755", "--tmpfs", "/dev"]
-    words += ["--perms", "1777", *size, "--tmpfs", "/dev/shm", "--perms", "0777", "--dir", HOME]
+    options += ["--perms", "1777", *size, "--tmpfs", "/tmp", "--perms", "0755", "--tmpfs", "/dev"]
+    options += ["--perms", "1777", *size, "--tmpfs", "/dev/shm", "--perms", "0777", "--dir", HOME]
     for name in DEVICES:
-        words += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+        options += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
     for name, target in LINKS.items():
-        words += ["--symlink", target, f"/dev/{name}"]
-    words += ["--remount-ro", "/dev", "--proc", "/proc"]
+        options += ["--symlink", target, f"/dev/{name}"]
+    options += ["--remount-ro", "/dev", "--proc", "/proc"]
     for path in hidden():
-        words += ["--dev-bind", "/dev/null", path]
+        options += ["--dev-bind", "/dev/null", path]
     for path, number in pipes.items():
-        words += ["--perms", "0644", "--file", str(number), path]
+        options += ["--perms", "0644", "--file", str(number), path]
     for path in read:
-        words += _parent_folder_options(path)
-        words += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
+        options += _parent_folder_options(path)
+        options += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
     named = {path: "--bind" if writable else "--ro-bind" for path, writable in folders.items()}
     for path, how in [*sorted(named.items()), *((one, "--bind") for one in plan["write"])]:
-        words += [*_parent_folder_options(path), how, path, path]  # what lies above comes first
-    return [*words, "--remount-ro", "/", "--chdir", "/"]
+        options += [*_parent_folder_options(path), how, path, path]  # what lies above comes first
+    return [*options, "--remount-ro", "/", "--chdir", "/"]
 
 
 def _parent_folder_options(path: str) -> list[str]:

@@ -57,9 +57,9 @@ def main(arguments: Sequence[str]) -> None:
         tell(channel, kind="failed", why=str(error.strerror or error), sandbox=True)
         return
     if how == "one" and level == BUBBLEWRAP:
-        _serve_wrapped(channel, [int(one) for one in rest])
+        _serve_wrapped(channel, [int(number) for number in rest])
     elif how == "one":
-        _serve_one(channel, [int(one) for one in rest])
+        _serve_one(channel, [int(number) for number in rest])
     elif how == "first":
         request = unpack(channel.recv(_PACKET))
         *sockets, wanted = map(int, rest)
@@ -82,8 +82,8 @@ def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:
     if child == 0:
         supervise(channel, request, sockets)
     channel.close()
-    for one in sockets:
-        os.close(one)
+    for sock in sockets:
+        os.close(sock)
     with contextlib.suppress(ChildProcessError):
         os.waitpid(child, 0)
 
@@ -143,8 +143,8 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str], *, a
                     socket.send_fds(waiting, [packet], found)
             except OSError as error:
                 tell(channel, kind="failed", why=f"the request can't be handed on: {error.strerror}")
-        for one in found[1:]:
-            os.close(one)
+        for descriptor in found[1:]:
+            os.close(descriptor)
         waiting.close()
         head = bytes(buffer[: buffer.index(b"\n", 0, size)])
         buffer[:size] = bytes(size)  # code could read in its memory what this process had in its own
@@ -225,15 +225,15 @@ def _with_environment(request: Mapping[str, Any]) -> dict[str, Any]:
     ours, kept = _known_folders(written)
     found = {"read": [*plan["read"], *ours], "kept": kept, "written": written}
     if assignment is None:
-        found["path"] = {one: resolve(os.path.abspath(one), ()) for one in whole_path() if one}
+        found["path"] = {path: resolve(os.path.abspath(path), ()) for path in whole_path() if path}
     return {**request, "sandbox": {**plan, **found}}
 
 
 def _known_folders(written: Sequence[str] = ()) -> tuple[list[str], list[str]]:
-    crossed = any(crosses(one, written) for one in whole_path() if one)
+    crossed = any(crosses(path, written) for path in whole_path() if path)
     key = tuple(map(changed_at, whole_path())), tuple(written) if crossed else ()
     seen, found, kept = _own_folders(*key)
-    if any(changed_at(one) != when for one, when in seen.items()):
+    if any(changed_at(path) != when for path, when in seen.items()):
         _own_folders.cache_clear()
         seen, found, kept = _own_folders(*key)
     return found, kept
@@ -269,7 +269,7 @@ def kept_folders() -> list[str]:
     installed = [entry for entry in whole_path() if os.path.basename(entry) in ("site-packages", "dist-packages")]
     own, packages = (sys.prefix, sys.base_prefix), _own_package_folders()
     found = environment_paths(installed, os.path.expanduser("~"), own, packages=packages)
-    return [one for one in found if os.path.isdir(one) and os.path.realpath(one) == one]
+    return [path for path in found if os.path.isdir(path) and os.path.realpath(path) == path]
 
 
 def _own_package_folders() -> list[str]:

@@ -36,15 +36,15 @@ def open_beneath(at: int, path: str) -> int:
     Raises:
         OSError: it is missing, or a link or a file is in the way. A link at the end is opened itself.
     """
-    found = os.dup(at)
+    fd = os.dup(at)
     for part in path.split("/"):
         if part:
             try:
-                inner = os.open(part, PATH | os.O_NOFOLLOW, dir_fd=found)
+                inner = os.open(part, PATH | os.O_NOFOLLOW, dir_fd=fd)
             finally:
-                os.close(found)
-            found = inner
-    return found
+                os.close(fd)
+            fd = inner
+    return fd
 
 
 def is_below(path: str, folder: str) -> bool:
@@ -92,8 +92,8 @@ def crosses(path: str, written: Iterable[str]) -> bool:
         written: Folders that code may write to, absolute and without links.
     """
     places = list(written)
-    found = resolve(os.path.abspath(path), places)
-    return not found or any(is_below(one, place) for one in (path, found) for place in places)
+    resolved = resolve(os.path.abspath(path), places)
+    return not resolved or any(is_below(one, place) for one in (path, resolved) for place in places)
 
 
 def open_granted(path: str, known: Known, written: Iterable[str]) -> int:
@@ -112,14 +112,14 @@ def open_granted(path: str, known: Known, written: Iterable[str]) -> int:
         return open_known(path, known)
     with contextlib.suppress(OSError):  # over a link, missing, or an older system: looked at below
         return open_without_links(path, PATH)
-    found = resolve(path, written)
+    resolved = resolve(path, written)
     at = os.open("/", PATH)
     try:
-        opened = open_beneath(at, found) if found else -1
+        opened = open_beneath(at, resolved) if resolved else -1
     finally:
         os.close(at)
-    if not found or stat.S_ISLNK(os.fstat(opened).st_mode):
-        if found:
+    if not resolved or stat.S_ISLNK(os.fstat(opened).st_mode):
+        if resolved:
             os.close(opened)
         raise FileNotFoundError(errno.ENOENT, "a link that code may have made is in the way", path)
     return opened
@@ -138,21 +138,21 @@ def open_known(path: str, known: Known, *, root: str = "/") -> int:
         OSError: there is no `root`.
     """
     try:
-        found = open_without_links(f"{root.rstrip('/')}{path}", PATH)
+        fd = open_without_links(f"{root.rstrip('/')}{path}", PATH)
     except OSError:  # as a link at the end, or an older system
         at = os.open(root, PATH | os.O_NOFOLLOW)
         try:
-            found = open_beneath(at, path)
+            fd = open_beneath(at, path)
         except OSError:
             raise exchanged(path) from None
         finally:
             os.close(at)
     try:
-        _compare(path, os.fstat(found), known)
+        _compare(path, os.fstat(fd), known)
     except BaseException:
-        os.close(found)
+        os.close(fd)
         raise
-    return found
+    return fd
 
 
 def closed_folder(path: str) -> str:

@@ -151,13 +151,13 @@ def admit(
         FolderRefusedError: one is no longer what the host has checked, or can't be shown.
     """
     folders = writable_by_folder(read=read, write=write, kept=kept)
-    ours = {os.stat(one).st_dev for one in _MEMORY}  # before anything is shown in their place
+    ours = {os.stat(path).st_dev for path in _MEMORY}  # before anything is shown in their place
     with ExitStack() as undo:
         sources = {}
-        for one in own:
-            if any(one.startswith(f"{path.rstrip('/')}/") for path in folders):
-                sources[one] = open_known(one, {})  # where `build` has shown it, before anything covers it
-                undo.callback(os.close, sources[one])
+        for folder in own:
+            if any(folder.startswith(f"{path.rstrip('/')}/") for path in folders):
+                sources[folder] = open_known(folder, {})  # where `build` has shown it, before anything covers it
+                undo.callback(os.close, sources[folder])
         folders |= dict.fromkeys(sources, True)
         for path, writable in sorted(folders.items()):  # what lies above comes first
             _show_granted(path, sources.get(path), known, ours, writable=writable)
@@ -180,7 +180,7 @@ def writable_by_folder(*, read: Iterable[str], write: Iterable[str], kept: Colle
     asked: dict[str, bool] = {**dict.fromkeys(listed_and_read(read)[1], False), **dict.fromkeys(write, True)}
     steps: dict[str, bool] = {}
     inside: dict[str, bool] = {}
-    places = {**dict.fromkeys(kept, False), **{one.rstrip("/"): True for one in asked if asked[one]}}
+    places = {**dict.fromkeys(kept, False), **{path.rstrip("/"): True for path in asked if asked[path]}}
     for path in kept:
         above = path.rpartition("/")[0]
         while above and above not in places:
@@ -195,8 +195,8 @@ def writable_by_folder(*, read: Iterable[str], write: Iterable[str], kept: Colle
 def outermost(paths: Iterable[str]) -> list[str]:
     """Leave out, of what may be read, what doesn't exist and what lies below another one; links come as they are."""
     kept: list[str] = []
-    for path in sorted({os.path.normpath(one) for one in listed_and_read(paths)[1]}):
-        inside = any(is_below(path, one) for one in kept if not os.path.islink(one))
+    for path in sorted({os.path.normpath(path) for path in listed_and_read(paths)[1]}):
+        inside = any(is_below(path, other) for other in kept if not os.path.islink(other))
         if os.path.lexists(path) and not inside:
             kept.append(path)
     return kept
@@ -271,7 +271,7 @@ def _open_target(path: str, about: os.stat_result, ours: Container[int]) -> int:
         os.close(found)
     at = os.open("/", PATH)
     try:
-        parts = [one for one in path.split("/") if one]
+        parts = [part for part in path.split("/") if part]
         for depth, part in enumerate(parts, 1):
             if os.fstat(at).st_dev in ours:
                 _make(at, part, folder=depth < len(parts) or stat.S_ISDIR(about.st_mode))

@@ -93,7 +93,7 @@ def environment_paths(
     """
     own = [os.path.realpath(prefix) for prefix in prefixes if prefix]
     brought = [os.path.realpath(package) for package in packages]
-    whole_below = [*brought, *(os.path.join(one, name) for one in own for name in ("lib", "lib64"))]
+    whole_below = [*brought, *(os.path.join(root, name) for root in own for name in ("lib", "lib64"))]
     kept: list[str] = []
     for path in paths:
         if not path or _holds(path, home):
@@ -102,7 +102,7 @@ def environment_paths(
         if not found or not (os.path.isdir(found) or found.endswith(_ARCHIVES)):
             continue
         archive = found.endswith(_ARCHIVES) and not os.path.isdir(found)
-        whole = archive or found.endswith(_INSTALLED) or any(is_below(found, one) for one in whole_below)
+        whole = archive or found.endswith(_INSTALLED) or any(is_below(found, place) for place in whole_below)
         for fromkey in dict.fromkeys((os.path.abspath(path), found)):
             kept += [fromkey] if whole else readable_pieces(fromkey, seen=seen)
     for path in own:
@@ -120,8 +120,8 @@ def font_folders(home: str, written: Sequence[str] = ()) -> list[str]:
         home: The user's home folder.
         written: As of `environment_paths`.
     """
-    found = [os.path.join(os.path.realpath(home), name) for name in _FONTS]
-    return [one for one in found if os.path.isdir(one) and resolve(one, written) == one]
+    paths = [os.path.join(os.path.realpath(home), name) for name in _FONTS]
+    return [folder for folder in paths if os.path.isdir(folder) and resolve(folder, written) == folder]
 
 
 def readable_pieces(
@@ -142,7 +142,7 @@ def readable_pieces(
     """
     inside = session[len(folder) + 1 :].split(os.sep)[0] if is_below(session, folder) else ""
     looked, pieces = _pieces(folder, package, inside)
-    if any(changed_at(one) != when for one, when in looked):
+    if any(changed_at(path) != when for path, when in looked):
         _pieces.cache_clear()
         looked, pieces = _pieces(folder, package, inside)
     if seen is not None:
@@ -165,20 +165,20 @@ def editable_paths(modules: Mapping[str, Any], *, seen: dict[str, int] | None = 
         modules: Those of the interpreter by name.
         seen: As of `environment_paths`.
     """
-    found = []
+    paths = []
     for name, module in modules.items():
         mapping = getattr(module, "MAPPING", None) if name.startswith("__editable__") else None
         for place in mapping.values() if isinstance(mapping, dict) else ():
-            found += readable_pieces(place, package=True, seen=seen) if os.path.isdir(place) else [f"{place}.py"]
-    return [one for one in found if os.path.lexists(one.removesuffix(LISTED))]
+            paths += readable_pieces(place, package=True, seen=seen) if os.path.isdir(place) else [f"{place}.py"]
+    return [path for path in paths if os.path.lexists(path.removesuffix(LISTED))]
 
 
 def listed_and_read(paths: Iterable[str]) -> tuple[list[str], list[str]]:
     """Split paths into folders that may be listed, without the mark, and what may be read."""
     every = list(paths)
     return (
-        [one.removesuffix(LISTED) for one in every if one.endswith(LISTED)],
-        [one for one in every if not one.endswith(LISTED)],
+        [path.removesuffix(LISTED) for path in every if path.endswith(LISTED)],
+        [path for path in every if not path.endswith(LISTED)],
     )
 
 
@@ -187,7 +187,7 @@ def _pieces(folder: str, package: bool, but: str) -> tuple[tuple[tuple[str, int]
     """Return the folders that were looked at, with when they had changed last, and the pieces."""
     look = _Look(folder, but)
     found, whole = look.at(folder, package=package, depth=0)
-    pieces = (folder,) if whole else (*(f"{one}{LISTED}" for one in look.listed), *found[:_MAX_PIECES])
+    pieces = (folder,) if whole else (*(f"{name}{LISTED}" for name in look.listed), *found[:_MAX_PIECES])
     return tuple(look.seen.items()), pieces
 
 
@@ -216,33 +216,35 @@ class _Look:
         except OSError:
             return [], False
         self._left -= len(first)
-        names = {one.name for one in first}
+        names = {entry.name for entry in first}
         if _JOURNAL in names and _BESIDE & names:
             return [], False
-        installed = not depth and any(one.name.endswith(".dist-info") for one in first)  # by `pip install --target`
-        package = package or any(one.name == "__init__.py" or (depth and one.name.endswith(".py")) for one in first)
+        installed = not depth and any(entry.name.endswith(".dist-info") for entry in first)  # by `pip install --target`
+        package = package or any(
+            entry.name == "__init__.py" or (depth and entry.name.endswith(".py")) for entry in first
+        )
         kept: list[str] = []
         whole = len(first) < max(1000, self._left + len(first))
         listed = len(self.listed)
         self.listed.append(folder)
-        for one in sorted(first, key=_order):
-            brought = one.name.endswith((*_METADATA, *_LIBRARIES)) or (installed and one.name == "bin")
-            left_out = one.name == self._but and depth == 0
-            if one.name in _HARMLESS and one.is_file(follow_symlinks=False):
+        for item in sorted(first, key=_order):
+            brought = item.name.endswith((*_METADATA, *_LIBRARIES)) or (installed and item.name == "bin")
+            left_out = item.name == self._but and depth == 0
+            if item.name in _HARMLESS and item.is_file(follow_symlinks=False):
                 continue
-            if left_out or one.name.startswith(".") and not (package and one.name in _LIBRARIES):
+            if left_out or item.name.startswith(".") and not (package and item.name in _LIBRARIES):
                 whole = False
-            elif one.is_symlink():
-                kept += [one.path] if self._may_follow(one, package=package, depth=depth) else []
-            elif not one.is_dir():
-                wanted = package or one.name.endswith(_PYTHON)
+            elif item.is_symlink():
+                kept += [item.path] if self._may_follow(item, package=package, depth=depth) else []
+            elif not item.is_dir():
+                wanted = package or item.name.endswith(_PYTHON)
                 whole = whole and wanted
-                kept += [one.path] if wanted else []
-            elif one.name == "__pycache__":
-                kept.append(one.path)
-            elif self._may_look(one, depth) and (package or brought or one.name.isidentifier()):
-                inner, all_of_it = self.at(one.path, package=package or brought, depth=depth + 1)
-                kept += [one.path] if all_of_it else inner
+                kept += [item.path] if wanted else []
+            elif item.name == "__pycache__":
+                kept.append(item.path)
+            elif self._may_look(item, depth) and (package or brought or item.name.isidentifier()):
+                inner, all_of_it = self.at(item.path, package=package or brought, depth=depth + 1)
+                kept += [item.path] if all_of_it else inner
                 whole = whole and all_of_it
             else:
                 whole = False
@@ -286,14 +288,16 @@ def _own_parts(prefix: str, home: str) -> Sequence[str]:
         names = sorted(os.listdir(prefix))
     except OSError:
         return []
-    of_conda = {one for one in names if one in _CONDA_PARTS or _is_compilers(one)} if "conda-meta" in names else set()
+    of_conda = (
+        {name for name in names if name in _CONDA_PARTS or _is_compilers(name)} if "conda-meta" in names else set()
+    )
     own = os.path.basename(prefix) in _ENVIRONMENTS or not set(names) - _PARTS - _MARKS - of_conda
     if own and not any(is_below(os.path.join(home, key), prefix) for key in _HOLD_KEYS):
         return [prefix]
-    shared = [os.path.join(prefix, one) for one in _SHARED]
+    shared = [os.path.join(prefix, name) for name in _SHARED]
     parts = [os.path.join(prefix, name) for name in names if name in _PARTS or name in of_conda]
     keys = [os.path.join(home, key) for key in _HOLD_KEYS]
-    return [f"{prefix}{LISTED}", *parts, *(one for one in shared if os.path.exists(one) and not _below(one, keys))]
+    return [f"{prefix}{LISTED}", *parts, *(path for path in shared if os.path.exists(path) and not _below(path, keys))]
 
 
 def _is_compilers(name: str) -> bool:

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .mounts import mount_number
+from .mount_check import mount_number
 from .process_tree import below
 from .socket_memory import Sockets, in_flight, open_sockets
 
@@ -89,29 +89,29 @@ def _below(top: int, enough: float, each: Callable[[], None]) -> tuple[int, bool
                 many -= 1
                 continue
             try:
-                found = _opened(path, here, identity)
+                fd = _opened(path, here, identity)
             except OSError:
                 whole = False
                 continue
             far = len(os.fsencode(path)) > _LONGEST
             if far and many < _MAX_OPEN:
                 many += 1
-                waiting.append((found, "", (0, 0)))
-                here, path = found, "."
+                waiting.append((fd, "", (0, 0)))
+                here, path = fd, "."
             elif far:
                 whole = False
-                os.close(found)
+                os.close(fd)
                 continue
             try:
-                for name, status in _entries(found, identity[0], each):
+                for name, status in _entries(fd, identity[0], each):
                     total += max(MIN, status.st_blocks * 512)
                     if stat.S_ISDIR(status.st_mode):
                         waiting.append((here, f"{path}/{name}", (status.st_dev, status.st_ino)))
                     if total > enough:
                         return total, False
             finally:
-                if found != here:
-                    os.close(found)
+                if fd != here:
+                    os.close(fd)
     finally:
         for here, path, _ in waiting:
             if not path:
@@ -134,11 +134,11 @@ def _entries(folder: int, device: int, each: Callable[[], None]) -> Iterator[tup
 
 
 def _is_on_mount_of(folder: int, name: str) -> bool:
-    found = os.open(name, _ANY, dir_fd=folder)
+    fd = os.open(name, _ANY, dir_fd=folder)
     try:
-        return mount_number(found) == mount_number(folder)
+        return mount_number(fd) == mount_number(folder)
     finally:
-        os.close(found)
+        os.close(fd)
 
 
 def _opened(path: str, here: int, identity: tuple[int, int]) -> int:
@@ -203,8 +203,8 @@ def free_disk(folders: Iterable[str | int]) -> tuple[int, int]:
     disks = {}
     for folder in folders:
         with contextlib.suppress(OSError):
-            found = os.statvfs(folder)
-            disks[os.stat(folder).st_dev] = found.f_bavail * found.f_frsize, found.f_favail * MIN
+            space = os.statvfs(folder)
+            disks[os.stat(folder).st_dev] = space.f_bavail * space.f_frsize, space.f_favail * MIN
     return sum(one for one, _ in disks.values()), sum(one for _, one in disks.values())
 
 
@@ -323,8 +323,8 @@ def memory_devices() -> frozenset[int]:
 def _in_memory(folder: str) -> int:
     """Return what the files of a file system in memory take."""
     with contextlib.suppress(OSError):
-        found = os.statvfs(folder)
-        return (found.f_blocks - found.f_bfree) * found.f_frsize + (found.f_files - found.f_ffree) * _PER_INODE
+        space = os.statvfs(folder)
+        return (space.f_blocks - space.f_bfree) * space.f_frsize + (space.f_files - space.f_ffree) * _PER_INODE
     return 0
 
 

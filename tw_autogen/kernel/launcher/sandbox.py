@@ -15,7 +15,7 @@ from .known_paths import (
     exposed_sessions_reason,
     is_below,
 )
-from .mounts import check_mounts
+from .mount_check import check_mounts
 from .process_restrictions import drop_privileges, set_limits, switch_user
 from .readable_files import listed_and_read
 from .seccomp import install_syscall_filter

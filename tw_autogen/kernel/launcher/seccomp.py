@@ -431,4 +431,4 @@ def _unless_one_of(place: int, values: tuple[int, ...], then: bytes) -> bytes:
 
 
 def _unless_loaded(values: tuple[int, ...], then: bytes) -> bytes:
-    return b"".join(_line(_JUMP_EQUAL, value, len(values) - at, 0) for at, value in enumerate(values)) + then
+    return b"".join(_line(_JUMP_EQUAL, value, len(values) - index, 0) for index, value in enumerate(values)) + then

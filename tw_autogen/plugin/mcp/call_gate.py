@@ -12,9 +12,10 @@ from typing import Any
 from tw_autogen import bounded_json
 from tw_autogen.approval import Approve, Decision, Proposal, waiting_for_person
 from tw_autogen.errors import McpCallLostError, ToolCallRefusedError
-from tw_autogen.escaped_text import shortened, visible_line
 from tw_autogen.plugin.mcp.config import McpServer
 from tw_autogen.plugin.settings import McpApproval
+from tw_autogen.text_escaping import visible_line
+from tw_autogen.text_truncation import shortened
 
 ASK_SECONDS = 3600.0
 """How long a call may wait for a person."""

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen.bounded_json import replace_half_pairs
 from tw_autogen.errors import ConfigError, McpCallLostError, McpServerError
-from tw_autogen.escaped_text import shortened
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.mcp.bounded_messages import ENCODING, LIMIT_WORDS, bounded_client
 from tw_autogen.plugin.mcp.config import McpServer
 from tw_autogen.private_files import open_private
 from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.text_truncation import shortened
 
 if TYPE_CHECKING:
     import anyio
@@ -183,8 +183,8 @@ class McpConnection:
         last = self._last_lines(lines)
         wrote = f" Lines on its standard output that are no messages: {self._garbage}."
         garbage = wrote if self._garbage and self._server.transport == "stdio" else ""
-        said = f" Its last words: {last}" if last else ""
-        return f"MCP server {self._server.name!r} {what}.{garbage}{said}"
+        last_output = f" Its last words: {last}" if last else ""
+        return f"MCP server {self._server.name!r} {what}.{garbage}{last_output}"
 
     def _not_started(self, what: str) -> str:
         server = self._server
@@ -396,5 +396,5 @@ def _first_cause(error: BaseException) -> str:
     inner = getattr(error, "exceptions", None)
     if inner:
         return _first_cause(inner[0])
-    words = shortened(str(error), _LONGEST_ERROR)
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+    message = shortened(str(error), _LONGEST_ERROR)
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -14,18 +14,18 @@ _NO_WORD = re.compile(r"\W+")
 _LONGEST = 100
 
 
-def identifier(words: str, otherwise: str = "tool") -> str:
+def identifier(text: str, otherwise: str = "tool") -> str:
     """Return a Python identifier that looks like a name: at most 100 letters, digits and underscores, no keyword.
 
     Args:
-        words: Any text.
+        text: Any text.
         otherwise: What comes first where the text alone is no identifier.
 
     Example:
         >>> identifier("get-weather"), identifier("2d.plot"), identifier("class")
         ('get_weather', 'tool_2d_plot', 'class_')
     """
-    plain = unicodedata.normalize("NFKC", words[:_LONGEST])[:_LONGEST]
+    plain = unicodedata.normalize("NFKC", text[:_LONGEST])[:_LONGEST]
     plain = plain if plain.isidentifier() else _NO_WORD.sub("_", plain).strip("_")
     if not plain or not plain.isidentifier():
         plain = f"{otherwise}_{plain}".rstrip("_")

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.bounded_json import DEEPEST, ValueBudget, too_deep
-from tw_autogen.escaped_text import shortened
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.mcp.call_gate import Gate, SentCalls
@@ -18,6 +17,7 @@ from tw_autogen.plugin.mcp.python_names import Names, identifier
 from tw_autogen.plugin.mcp.tool_results import read_result
 from tw_autogen.plugin.schema_types import Schema
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
+from tw_autogen.text_truncation import shortened
 
 if TYPE_CHECKING:
     import pydantic_core
@@ -56,17 +56,17 @@ def tool_spec(tool: Mapping[str, Any], *, server: str, name: str, call: Call, se
         gives = gives.fields()["result"]
     typed = bool(tool.get("outputSchema"))
     about = str(tool.get("description") or tool.get("title") or "").strip()
-    said = [shortened(about or f"The tool {tool['name']}.", _DESCRIPTION_CHARS)]
+    parts = [shortened(about or f"The tool {tool['name']}.", _DESCRIPTION_CHARS)]
     if name != tool["name"]:
-        said[0] += "" if said[0].endswith((".", "!", "?", "…")) else "."
-        said.append(f"The MCP server {server} calls it {shortened(repr(tool['name']), _ABOUT_CHARS)}.")
+        parts[0] += "" if parts[0].endswith((".", "!", "?", "…")) else "."
+        parts.append(f"The MCP server {server} calls it {shortened(repr(tool['name']), _ABOUT_CHARS)}.")
     if takes.takes_more:
-        said.append("It takes other keyword arguments, too.")
+        parts.append("It takes other keyword arguments, too.")
     result = Parameter("result", gives.type(), description=shortened(gives.about(), _ABOUT_CHARS))
     text = Parameter("text", "str", description="the tool's words; pictures and files are saved, and named in it")
     spec = PluginSpec(
         name,
-        " ".join(said),
+        " ".join(parts),
         tuple(sorted(parameters, key=lambda parameter: not parameter.required)),
         (result if typed else text,),
         plugin_only=True,
@@ -209,8 +209,8 @@ class _Tool:
             sent.answer = self._call(arguments, self._warn)
             return sent.answer
 
-    def _warn(self, words: str) -> None:
-        self._context.log("warning", self._name, words)
+    def _warn(self, message: str) -> None:
+        self._context.log("warning", self._name, message)
 
 
 def _parameter_names(takes: Schema) -> dict[str, str]:
@@ -219,10 +219,10 @@ def _parameter_names(takes: Schema) -> dict[str, str]:
 
 
 def _parameter(schema: Schema, own: str, name: str, required: bool) -> Parameter:
-    said = shortened(schema.about(), _ABOUT_CHARS)
+    description = shortened(schema.about(), _ABOUT_CHARS)
     mapped = "" if own == name else f"(the server calls it {shortened(repr(own), _ABOUT_CHARS)})"
     default = NO_DEFAULT if required else schema.plain.get("default", NO_DEFAULT)
-    about = " ".join(part for part in (said, mapped) if part)
+    about = " ".join(part for part in (description, mapped) if part)
     return Parameter(name, schema.type(), required, about, default if _is_short(default) else NO_DEFAULT)
 
 

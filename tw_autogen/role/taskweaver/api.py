@@ -130,22 +130,22 @@ class RoleConfig:
     _get_dict = partialmethod(_get, dict[str, Any])
 
     def _get_list(self, key: str, default: list[Any] | None = None, required: bool = True) -> Any:
-        found = self._get(tuple[Any, ...], key, default, required)
-        return list(found) if found is not None else None
+        value = self._get(tuple[Any, ...], key, default, required)
+        return list(value) if value is not None else None
 
     def _get_enum(self, key: str, options: Sequence[str], default: str | None = None, required: bool = True) -> Any:
-        found = self._get(str, key, default, required)
-        if found is not None and found not in options:
-            problem = f"role.{self.name}.{key} is {found!r}, not one of {', '.join(options)}"
+        value = self._get(str, key, default, required)
+        if value is not None and value not in options:
+            problem = f"role.{self.name}.{key} is {value!r}, not one of {', '.join(options)}"
             raise RoleSpecError(problem, path=self._path)
-        return found
+        return value
 
     def _get_path(self, key: str, default: str | None = None, required: bool = True) -> Any:
-        found = self._get(str, key, default, required)
-        if found is None:
+        value = self._get(str, key, default, required)
+        if value is None:
             return None
-        found = found.replace("${AppBaseDir}", self.src.app_base_path)
-        return str(Path(found.replace("${ModuleBaseDir}", self.src.module_base_path)).expanduser())
+        value = value.replace("${AppBaseDir}", self.src.app_base_path)
+        return str(Path(value.replace("${ModuleBaseDir}", self.src.module_base_path)).expanduser())
 
 
 class PostEventProxy:
@@ -201,18 +201,18 @@ class PostEventProxy:
         Raises:
             ValueError: a new attachment without a type, or of an unknown one.
         """
-        found = next((one for one in self.post.attachment_list if one.id == id), None)
-        if found is None:
+        attachment = next((one for one in self.post.attachment_list if one.id == id), None)
+        if attachment is None:
             if type is None:
                 raise ValueError("update_attachment: a new attachment needs its `type`")
-            found = Attachment.create(type, "", id)
-            self.post.add_attachment(found)
-        found.content += message
-        found.extra = found.extra if extra is None else extra
+            attachment = Attachment.create(type, "", id)
+            self.post.add_attachment(attachment)
+        attachment.content += message
+        attachment.extra = attachment.extra if extra is None else extra
         if isinstance(extra, SharedMemoryEntry) and extra.type == "plan" and self._turn is not None:
             self._turn.round.write_board(self.post.send_from, extra.content)
-        self._emit(found.type.value, message)
-        return found
+        self._emit(attachment.type.value, message)
+        return attachment
 
     def error(self, msg: str) -> None:
         """Make an error the post's message, without attachments."""

@@ -87,22 +87,22 @@ class Post:
 
     def get_attachment(self, type: AttachmentType) -> list[Any]:  # noqa: A002 - TaskWeaver's parameter name
         """Return `extra` of each attachment of this type, or its content where there is no `extra`."""
-        found = [one for one in self.attachment_list if one.type == type]
-        return [one.content if one.extra is None else one.extra for one in found]
+        found = [attachment for attachment in self.attachment_list if attachment.type == type]
+        return [attachment.content if attachment.extra is None else attachment.extra for attachment in found]
 
     def del_attachment(self, type_list: Sequence[AttachmentType]) -> None:
         """Remove the attachments of these types."""
-        self.attachment_list = [one for one in self.attachment_list if one.type not in type_list]
+        self.attachment_list = [attachment for attachment in self.attachment_list if attachment.type not in type_list]
 
     def frozen(self) -> conversation.Post:
         """Return it as this package's type, without pictures that have no address."""
-        parts = [one.frozen() for one in self.attachment_list]
+        parts = [attachment.frozen() for attachment in self.attachment_list]
         parts = [part for part in parts if part.content or part.type is not AttachmentType.image_url]
         return conversation.Post(self.send_from, self.send_to, self.message, tuple(parts), self.id)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dictionary form."""
-        attachments = [one.to_dict() for one in self.attachment_list]
+        attachments = [attachment.to_dict() for attachment in self.attachment_list]
         return {**self.frozen().to_dict(), "attachment_list": attachments}
 
     @staticmethod
@@ -193,7 +193,10 @@ class Memory:
     @property
     def conversation(self) -> Conversation:
         """All rounds that the role sees, failed ones too; copies."""
-        rounds = [Round(one.id, one.user_query, one.state.value, list(map(_post, one.posts))) for one in self._rounds]
+        rounds = [
+            Round(round_.id, round_.user_query, round_.state.value, list(map(_post, round_.posts)))
+            for round_ in self._rounds
+        ]
         return Conversation(self.session_id, rounds)
 
     def get_role_rounds(self, role: str, include_failure_rounds: bool = False) -> list[Round]:
@@ -203,7 +206,7 @@ class Memory:
             role: The role's name in posts; of another role only the posts that both took part in are there.
             include_failure_rounds: Whether rounds that ended as failed are among them.
         """
-        found = [one for one in self.conversation.rounds if include_failure_rounds or one.state != "failed"]
+        found = [round_ for round_ in self.conversation.rounds if include_failure_rounds or round_.state != "failed"]
         for one in found:
             one.post_list = [post for post in one.post_list if role in (post.send_from, post.send_to)]
         return found

@@ -15,16 +15,16 @@ _DIGITS = re.compile(r"\d+")
 
 def column_lines(columns: Sequence[Column]) -> list[str]:
     """Return a line for each column; runs of alike ones whose names differ in digits only are one line."""
-    lines, at = [], 0
-    while at < len(columns):
-        end = at + 1
-        while end < len(columns) and _alike(columns[at], columns[end]):
+    lines, position = [], 0
+    while position < len(columns):
+        end = position + 1
+        while end < len(columns) and _alike(columns[position], columns[end]):
             end += 1
-        if end - at < _FOLDED:
-            lines += [column.line for column in columns[at:end]]
+        if end - position < _FOLDED:
+            lines += [column.line for column in columns[position:end]]
         else:
-            lines.append(_folded_line(columns[at:end]))
-        at = end
+            lines.append(_folded_line(columns[position:end]))
+        position = end
     return lines
 
 

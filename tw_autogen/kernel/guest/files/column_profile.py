@@ -170,17 +170,17 @@ def profile_columns(
         kinds: Of columns whose type the file itself says, by their numbers.
         missing: What stands for a missing value.
     """
-    found = []
-    for at, name in enumerate(names):
-        counts = Counter([row[at] if at < len(row) else "" for row in rows])
+    columns = []
+    for index, name in enumerate(names):
+        counts = Counter([row[index] if index < len(row) else "" for row in rows])
         column = Column(name, counts, missing=missing)
         _judge(column, decimal, thousands)
-        if kinds and at in kinds and column.kind == "empty":
-            column.words.append(f"of type {kinds[at]}")
-        elif kinds and at in kinds:
-            column.kind = kinds[at]
-        found.append(column)
-    return found
+        if kinds and index in kinds and column.kind == "empty":
+            column.words.append(f"of type {kinds[index]}")
+        elif kinds and index in kinds:
+            column.kind = kinds[index]
+        columns.append(column)
+    return columns
 
 
 def _judge(column: Column, decimal: str, thousands: str) -> None:
@@ -207,7 +207,7 @@ def _judge(column: Column, decimal: str, thousands: str) -> None:
         column.words.append(_missing(gone))
     padded = [text for text in there if text != stripped[text]]
     if padded and not column.plain:  # numbers are read all the same
-        column.words.append(f"{sum(there[one] for one in padded)} with blanks around, such as {padded[0][:40]!r}")
+        column.words.append(f"{sum(there[text] for text in padded)} with blanks around, such as {padded[0][:40]!r}")
 
 
 def say_whole_range(column: Column, low: object, high: object) -> None:
@@ -236,7 +236,7 @@ def plain_number(text: str, decimal: str, thousands: str) -> float | None:
         decimal: The sign in front of decimals.
         thousands: The sign between thousands; empty: there is none.
     """
-    if thousands and thousands in text and (found := _GROUPED.match(text)) and found[1] == thousands:
+    if thousands and thousands in text and (match := _GROUPED.match(text)) and match[1] == thousands:
         text = text.replace(thousands, "")
     if decimal != ".":
         if "." in text:
@@ -265,7 +265,7 @@ def _judge_numbers(column: Column, numbers: Mapping[str, float], there: Counter[
     if grouped:
         column.words.append(f"{grouped} with {thousands!r} between thousands")
     if integers and (unit := _epoch_unit(column)):
-        first, last = (str(_EPOCH + timedelta(**{unit: one}))[:19] for one in (exact[low], exact[high]))
+        first, last = (str(_EPOCH + timedelta(**{unit: value}))[:19] for value in (exact[low], exact[high]))
         column.words.append(f"which may be {unit} since 1970: {first} … {last} UTC")
 
 
@@ -295,8 +295,8 @@ def _judge_number_like(
             odd.append(text)
     if commas := forms.get("with a decimal comma"):  # then one comma before three digits stands before decimals, too
         grouped = forms.pop("with ',' between thousands", [])
-        commas += [one for one in grouped if one.count(",") == 1 and "." not in one]
-        if left := [one for one in grouped if one not in commas]:
+        commas += [text for text in grouped if text.count(",") == 1 and "." not in text]
+        if left := [text for text in grouped if text not in commas]:
             forms["with ',' between thousands"] = left
     units = forms.get("with a unit", ())
     if set(forms) == {"with a unit"} and len(units) > len(numbers) and len({_letters(unit) for unit in units}) > 4:
@@ -315,10 +315,10 @@ def _judge_number_like(
         column.words[-1] += f" ({_range(low, high)})"
     for form, texts in forms.items():
         examples = ", ".join(show(example) for example in _examples(form, texts))
-        column.forms[form] = sum(there[one] for one in texts)
+        column.forms[form] = sum(there[text] for text in texts)
         column.words.append(f"{column.forms[form]} {form} ({examples})")
     if odd:
-        column.odd = Counter({one: there[one] for one in odd})
+        column.odd = Counter({text: there[text] for text in odd})
         column.words.append(odd_words(column.odd))
     return True
 
@@ -341,8 +341,8 @@ def _examples(form: str, texts: Sequence[str]) -> list[str]:
             return 0.0
 
     units: dict[str, str] = {}
-    for one in texts:
-        units.setdefault(_NUMBER_PART.sub("", one), one)
+    for value in texts:
+        units.setdefault(_NUMBER_PART.sub("", value), value)
     if 1 < len(units) <= _MAX_UNITS and form in ("with a unit", "with a currency"):
         return list(units.values())
     return list(dict.fromkeys([min(texts, key=size), max(texts, key=size)]))
@@ -354,7 +354,7 @@ def _judge_dates(column: Column, there: Counter[str], stripped: Mapping[str, str
         fitting: dict[str, re.Match[str]] = {}
         for texts in (some, there):  # most columns are told apart by the first values
             fitting = {
-                text: found for text in texts if (found := pattern.fullmatch(stripped[text])) and _is_day(form, found)
+                text: match for text in texts if (match := pattern.fullmatch(stripped[text])) and _is_day(form, match)
             }
             if sum(there[text] for text in fitting) < _DATE_SHARE * sum(there[text] for text in texts):
                 forms += bool(fitting)
@@ -367,12 +367,12 @@ def _judge_dates(column: Column, there: Counter[str], stripped: Mapping[str, str
     return forms > 1 and _judge_mixed_dates(column, there, stripped)
 
 
-def _is_day(form: str, found: re.Match[str]) -> bool:
+def _is_day(form: str, match: re.Match[str]) -> bool:
     """Return whether two of the numbers of a date in figures can be a month and a day; those of `18.00.00` can't."""
     if form not in _FIGURES:
         return True
-    first, second = int(found[1]), int(found[2])
-    year_first = len(found[3]) == 2 and 0 < second <= 12  # which may be any number
+    first, second = int(match[1]), int(match[2])
+    year_first = len(match[3]) == 2 and 0 < second <= 12  # which may be any number
     return year_first or (0 < min(first, second) <= 12 and max(first, second) <= 31)
 
 
@@ -386,8 +386,8 @@ def _judge_mixed_dates(column: Column, there: Counter[str], stripped: Mapping[st
     groups: dict[str, dict[str, re.Match[str]]] = {}
     for text in there:
         for form, pattern in _DATES:
-            if (found := pattern.fullmatch(stripped[text])) and _is_day(form, found):
-                groups.setdefault(form, {})[text] = found
+            if (match := pattern.fullmatch(stripped[text])) and _is_day(form, match):
+                groups.setdefault(form, {})[text] = match
                 break
     fitting = {text for group in groups.values() for text in group}
     if sum(there[text] for text in fitting) < _DATE_SHARE * sum(there.values()):
@@ -396,7 +396,7 @@ def _judge_mixed_dates(column: Column, there: Counter[str], stripped: Mapping[st
         part = Column("")
         _say_dates(part, form, group, Counter({text: there[text] for text in group}))
         example = show(next(iter(group)))
-        column.words.append(f"{sum(there[one] for one in group)} {part.kind.removeprefix('date text ')} ({example})")
+        column.words.append(f"{sum(there[text] for text in group)} {part.kind.removeprefix('date text ')} ({example})")
     column.kind = "date text in mixed forms"
     _say_odd(column, fitting, there)
     return True
@@ -490,11 +490,11 @@ def _year(text: str) -> int:
 
 def _clock(text: str) -> tuple[int, int, float]:
     """Return the hour, minute and second at the end of a date, zeros where it has none."""
-    found = _CLOCK.search(text)
-    if not found:
+    match = _CLOCK.search(text)
+    if not match:
         return 0, 0, 0.0
-    hour = int(found[1]) if not found[4] else int(found[1]) % 12 + 12 * (found[4] in "pP")
-    return hour, int(found[2]), float(found[3] or 0)
+    hour = int(match[1]) if not match[4] else int(match[1]) % 12 + 12 * (match[4] in "pP")
+    return hour, int(match[2]), float(match[3] or 0)
 
 
 def _iso(date: re.Match[str]) -> str:
@@ -528,7 +528,7 @@ def count_words(there: Counter[str]) -> list[str]:
         if most[0][1] == 1:
             return [f"all different: {', '.join(show(text) for text, _ in most)}"]
         return [f"{len(most)} values: " + ", ".join(f"{show(text)} ({n})" for text, n in most)]
-    some = ", ".join(show(one) for one in list(there)[:2])
+    some = ", ".join(show(text) for text in list(there)[:2])
     if len(there) == sum(there.values()):
         return [f"all different, e.g. {some}"]
     return [f"{len(there)} distinct, e.g. {some}"]
@@ -542,7 +542,7 @@ def is_missing(text: str) -> bool:
 def odd_words(counts: Counter[str]) -> str:
     """Return the most common texts with their counts, and how many others there are."""
     more = f" and {len(counts) - _MAX_ODD} more" if len(counts) > _MAX_ODD else ""
-    return f"odd: {', '.join(f'{show(one)} ({count})' for one, count in counts.most_common(_MAX_ODD))}{more}"
+    return f"odd: {', '.join(f'{show(text)} ({count})' for text, count in counts.most_common(_MAX_ODD))}{more}"
 
 
 def _missing(gone: Mapping[str, int]) -> str:

@@ -89,14 +89,16 @@ class CsvDialect:
             "encoding_errors": "'replace'" if self.broken else "",
             **{key: repr(value) for key, value in self.quoting.items()},
         }
-        said = "".join(f", {key}={value}" for key, value in source.items() if value) + self.options
-        return f"pd.read_csv({name!r}{said})" if said else ""
+        arguments = "".join(f", {key}={value}" for key, value in source.items() if value) + self.options
+        return f"pd.read_csv({name!r}{arguments})" if arguments else ""
 
     @property
     def options(self) -> str:
         """Return the arguments that `read_excel` takes as well, each behind a comma."""
         types = {**dict.fromkeys(self.long_integers, "'Int64'"), **dict.fromkeys(self.codes, "str")}
-        said = ", ".join(f"{name!r}: {one}" if self.named else f"{name}: {one}" for name, one in types.items())
+        types_text = ", ".join(
+            f"{name!r}: {type_}" if self.named else f"{name}: {type_}" for name, type_ in types.items()
+        )
         first, end = self.columns or (0, 0)
         words = {
             "decimal": repr(self.decimal) if self.decimal != "." else "",
@@ -105,7 +107,7 @@ class CsvDialect:
             "skiprows": self._skipped,
             "nrows": str(self.rows or ""),
             "usecols": f"range({first}, {end})" if first else f"range({end})" if end else "",
-            "dtype": f"{{{said}}}" if said else "",
+            "dtype": f"{{{types_text}}}" if types_text else "",
         }
         return "".join(f", {key}={value}" for key, value in words.items() if value)
 
@@ -195,8 +197,11 @@ def read_start(path: str, *, max_bytes: int = SAMPLE_BYTES, counted_bytes: int =
         elif max_counted > 0 and not packed:
             more_lines = count * (size - max_bytes) // (max_counted - left)
             step = max(_LATER_BYTES, (size - counted_bytes) // _LATER_PLACES)
-            for at in (*range(counted_bytes, size - 2 * _LATER_BYTES, step), max(counted_bytes, size - _LATER_BYTES)):
-                file.seek(at)
+            for index in (
+                *range(counted_bytes, size - 2 * _LATER_BYTES, step),
+                max(counted_bytes, size - _LATER_BYTES),
+            ):
+                file.seek(index)
                 later += _whole_lines(tail, end)
                 tail = file.read(_LATER_BYTES)
         found = _decoded(later, encoding), _decoded(tail.rstrip(b"\0").removesuffix(end).split(end)[1:], encoding)
@@ -258,7 +263,7 @@ def parse_table(lines: Sequence[str], separator: str) -> tuple[list[list[str]], 
         if separator != "\t":
             raise
         return parse_rows(lines, separator, quoting=csv.QUOTE_NONE), {"quoting": csv.QUOTE_NONE}
-    if separator == "\t" and any("\n" in one and "\t" in one for row in best for one in row):
+    if separator == "\t" and any("\n" in cell and "\t" in cell for row in best for cell in row):
         other = parse_rows(lines, separator, quoting=csv.QUOTE_NONE)
         if all(len(row) in (0, len(other[0])) for row in other):
             return other, {"quoting": csv.QUOTE_NONE}
@@ -314,13 +319,14 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = F
     """
     likely = "\t" if tabs else ","
     best, best_score = likely, _NO_FIT
-    for one in ("\t", ";", "|", ","):
-        if (score := _fit(lines, one, titled)) > best_score:
-            best, best_score = one, score
-    for one in () if titled or best_score[2] > _RARE_SHARE else _RARE_SEPARATORS:
-        fits, _, share, _, width = score = _fit(lines, one, titled) if any(one in line for line in lines) else _NO_FIT
+    for candidate in ("\t", ";", "|", ","):
+        if (score := _fit(lines, candidate, titled)) > best_score:
+            best, best_score = candidate, score
+    for candidate in () if titled or best_score[2] > _RARE_SHARE else _RARE_SEPARATORS:
+        score = _fit(lines, candidate, titled) if any(candidate in line for line in lines) else _NO_FIT
+        fits, _, share, _, width = score
         if fits and width > 2 and share > _RARE_SHARE and score > best_score:
-            best, best_score = one, score
+            best, best_score = candidate, score
     if titled or any(best_score):
         return best
     best = find_separator(lines, tabs=tabs, titled=True)
@@ -358,7 +364,7 @@ def _fit(lines: Sequence[str], separator: str, titled: bool) -> tuple[bool, bool
     if share <= 0.5:
         return _NO_FIT
     cells = [cell for row in rows[:_WHOLE_ROWS] for cell in row]
-    split = sum(any(one in cell for one in SEPARATORS) and not NUMBER.fullmatch(cell.strip()) for cell in cells)
+    split = sum(any(other in cell for other in SEPARATORS) and not NUMBER.fullmatch(cell.strip()) for cell in cells)
     return fits, titled and separator != ",", round(share, 2), round(1 - split / len(cells), 1), width
 
 
@@ -373,18 +379,18 @@ def table_separator(lines: Sequence[str]) -> str:
     some = [line for line in lines if line.strip() and not line.startswith("#")][:SAMPLE_LINES]
     if len(some) < MIN_LINES:
         return ""
-    for one in ("\t", ";", "|", ",", " "):
+    for candidate in ("\t", ";", "|", ",", " "):
         try:
-            rows = parse_rows(some, one)
+            rows = parse_rows(some, candidate)
         except ValueError:
             continue
         width = len(rows[0])
         if width < 2 or any(len(row) != width for row in rows):
             continue
         below = list(zip(*rows[1:], strict=True))
-        shares = [sum(bool(NUMBER.fullmatch(cell.strip())) for cell in one) / len(one) for one in below]
-        if max(shares) > NUMBER_SHARE and (one != " " or sum(shares) > width / 2):
-            return one
+        shares = [sum(bool(NUMBER.fullmatch(cell.strip())) for cell in row) / len(row) for row in below]
+        if max(shares) > NUMBER_SHARE and (candidate != " " or sum(shares) > width / 2):
+            return candidate
     return ""
 
 
@@ -398,13 +404,13 @@ def pandas_names(header: Sequence[str]) -> list[str]:
         ['a', 'a.2', 'a.1']
     """
     known, found, there = Counter[str](), list(header), set(header)
-    for at, one in enumerate(header):
-        name, count = one, known[one]
-        while one and count > 0:
-            known[one] = count + 1
-            name = f"{one}.{count}"
+    for index, cell in enumerate(header):
+        name, count = cell, known[cell]
+        while cell and count > 0:
+            known[cell] = count + 1
+            name = f"{cell}.{count}"
             count = count + 1 if name in there else known[name]
-        found[at] = name
+        found[index] = name
         there.add(name)
         known[name] = count + 1
     return found
@@ -417,5 +423,5 @@ def as_lines(rows: Sequence[Sequence[object]]) -> list[str]:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([" ".join(str(one).splitlines()).replace("\0", "") for one in row] for row in rows)
+    writer.writerows([" ".join(str(cell).splitlines()).replace("\0", "") for cell in row] for row in rows)
     return out.getvalue().splitlines()

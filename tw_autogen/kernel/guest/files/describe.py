@@ -148,10 +148,10 @@ class Describer:
     ) -> tuple[list[Described], list[str]]:
         found: dict[int, Described] = {}
         joins: list[str] = []
-        order = sorted(range(len(files)), key=lambda at: kind_of(files[at][0]) in _TEXTS)
+        order = sorted(range(len(files)), key=lambda index: kind_of(files[index][0]) in _TEXTS)
         while order and time.monotonic() < ends:
             terms = {term for one in found.values() for term in one["columns"]}
-            left = [files[at] for at in order]
+            left = [files[index] for index in order]
             for message in self._produced(partial(_messages, self._folder, left, terms), len(left), seconds, ends):
                 if "joins" in message:
                     joins = message["joins"]
@@ -163,7 +163,7 @@ class Describer:
             found[at] = {
                 **_nothing(""), "name": files[at][1], "size": self._size(files[at][0]), "late": True,
             }  # fmt: skip
-        return [found[at] for at in range(len(files))], joins
+        return [found[index] for index in range(len(files))], joins
 
     def _produced(
         self, produce: Callable[[], Iterator[Described]], count: int, seconds: float, ends: float

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Collection
 from importlib.util import find_spec
 
+from .plural import pluralize
 from .text_outline import text_lines
 
 _PDF_BYTES, _PIECE, _MAX_PIECES = 20_000_000, 1_000_000, 100
@@ -41,7 +42,7 @@ def pdf_lines(path: str, name: str) -> tuple[str, list[str]]:
         for match in itertools.islice(_PACKED.finditer(content), _MAX_PIECES)
     )
     count = sum(len(_PAGE.findall(one)) for one in (content, *map(_unpacked, packed)))
-    size = f", {count} page{'' if count == 1 else 's'}" if count and len(content) < _PDF_BYTES else ""
+    size = f", {pluralize(count, 'page')}" if count and len(content) < _PDF_BYTES else ""
     there = next((call for module, call in _PDF_READERS if find_spec(module)), "")
     reads = f"to be read with {there.format(repr(name))}" if there else "no library that reads its text is installed"
     encrypted = ", encrypted" if b"/Encrypt" in content else ""
@@ -86,5 +87,5 @@ def word_lines(path: str, name: str, terms: Collection[str]) -> tuple[str, list[
     reads = "zipfile and xml.etree.ElementTree read its word/document.xml; python-docx is not installed"
     if find_spec("docx"):
         reads = f"to be read with docx.Document({name!r})"
-    said = f", {tables} table{'' if tables == 1 else 's'}, whose cells are lines here" if tables else ""
+    said = f", {pluralize(tables, 'table')}, whose cells are lines here" if tables else ""
     return f"Word document: {headline}{said}", [*(f"| {line}" for line in lines), reads]

@@ -32,12 +32,13 @@ from .file_size import size_words
 from .fitted_lines import ALL_OF_IT
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_title_and_tables
+from .plural import pluralize
+from .schema_table import describe_schema_table, rows_of, stored_ranges, value_text
 from .statistics_files import read_statistics
 from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import encoding_words, find_encoding
 from .text_outline import text_lines
 from .text_table import MAX_CELLS, RAW_CHARS, block_lines, blocks_of_text, csv_table, cut_line
-from .typed_table import describe_typed_table, rows_of, stored_ranges, value_text
 from .workbook_sheets import read_sheets
 from .xml_records import read_records
 
@@ -57,7 +58,7 @@ _CALLS = {
     **dict.fromkeys(WORKBOOKS, "pd.read_excel"),
 }
 """What reads a file of a kind that its name does not say."""
-_MODULES = {one[1:]: opener.__module__ for one, opener in COMPRESSED.items()}
+_MODULES = {suffix[1:]: opener.__module__ for suffix, opener in COMPRESSED.items()}
 _TABLE_SECONDS, _RANGES_SECONDS = 1.0, 2.0
 _SMALL_CHARS = 1000
 """A table, page or JSON up to here is shown whole, where that is shorter than what is said of it."""
@@ -179,7 +180,7 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
 
 
 def _encoding_words(start: TextStart) -> str:
-    nuls = f", with {start.nuls} NUL{'' if start.nuls == 1 else 's'}, shown as �" if start.nuls else ""
+    nuls = f", with {pluralize(start.nuls, 'NUL')}, shown as �" if start.nuls else ""
     return encoding_words(start.encoding, "".join(start.lines[:_LETTER_LINES]), broken=start.broken) + nuls
 
 
@@ -230,7 +231,7 @@ def _describe_json_lines(path: str, name: str, terms: Collection[str]) -> Descri
         raise ValueError(f"line {looked[0][0]} is no JSON")
     more = len(lines) > len(looked) or not start.whole
     count = len(lines) + start.more_lines if start.more_lines is not None else None
-    said = (f"about {count}" if more else str(len(values))) if count is not None else f"more than {len(lines)}"
+    count_text = (f"about {count}" if more else str(len(values))) if count is not None else f"more than {len(lines)}"
     sample = f", judged by the first {len(looked)}" if more else ""
     torn = []
     if broken:
@@ -240,9 +241,9 @@ def _describe_json_lines(path: str, name: str, terms: Collection[str]) -> Descri
     records = [value for value in values if isinstance(value, dict)]
     if len(records) < len(values):
         kinds = ", ".join(sorted({type(value).__name__ for value in values}))
-        return Description(f"JSON lines, {said}{sample}, of {kinds}", [*torn, f"| {cut_line(looked[0][1])}"])
+        return Description(f"JSON lines, {count_text}{sample}, of {kinds}", [*torn, f"| {cut_line(looked[0][1])}"])
     said_lines = [*torn, *record_lines(records), f"first: {cut_line(looked[0][1])}"]
-    headline = f"JSON lines: {said} objects{sample}"
+    headline = f"JSON lines: {count_text} objects{sample}"
     return Description(headline, said_lines, [(name, record_columns(records))], _whole(start))
 
 
@@ -259,7 +260,7 @@ def _parsed_lines(lines: Sequence[tuple[int, str]]) -> tuple[list[Any], list[tup
 
 def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Description:
     titles, sheets = read_sheets(path, content_kind(path), max_sheets=_MAX_TABLES, max_rows=_SHEET_ROWS)
-    result = Description(f"workbook with {len(titles)} sheet{'' if len(titles) == 1 else 's'}")
+    result = Description(f"workbook with {pluralize(len(titles), 'sheet')}")
     if len(titles) > 1:
         result.headline += (
             "; pd.read_excel without sheet_name reads the first one alone, with sheet_name=None all of them"
@@ -270,14 +271,14 @@ def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Descript
         if columns:
             result.tables.append((f"{name}: {sheet.title}", columns))
     result.lines += _not_looked_at("sheet", titles[len(sheets) :])
-    if hidden := [one.title for one in sheets if one.hidden]:
+    if hidden := [sheet.title for sheet in sheets if sheet.hidden]:
         result.lines.append(f"hidden sheets: {', '.join(map(repr, hidden))}")
     return result
 
 
 def _not_looked_at(kind: str, names: Sequence[str]) -> list[str]:
     shown = ", ".join(map(repr, names[:_MAX_NAMED])) + (", …" if len(names) > _MAX_NAMED else "")
-    return [f"{len(names)} more {kind}{'s' * (len(names) > 1)}, not looked at: {shown}"] if names else []
+    return [f"{pluralize(len(names), f'more {kind}')}, not looked at: {shown}"] if names else []
 
 
 def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Description:
@@ -295,15 +296,15 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
         first = table.slice(0, _max_rows(schema.names))
     columns = [column.to_pylist() for column in first.columns] if first is not None else []
     index = _index_names(schema)
-    kept = [at for at, one in enumerate(schema.names) if str(one) not in index]
-    names, kinds = [str(schema.names[at]) for at in kept], [str(schema.types[at]) for at in kept]
+    kept = [position for position, column in enumerate(schema.names) if str(column) not in index]
+    names, kinds = ([str(listed[position]) for position in kept] for listed in (schema.names, schema.types))
     rows = rows_of(columns, kept)
     ranges = stored_ranges(file.metadata) if is_parquet and len(rows) < count else None
-    described = describe_typed_table(name, names, rows, kinds, str(count), ranges=ranges)
+    described = describe_schema_table(name, names, rows, kinds, str(count), ranges=ranges)
     if index:
-        rows = rows_of(columns, [schema.names.index(one) for one in index])
+        rows = rows_of(columns, [schema.names.index(column) for column in index])
         shown = profile_columns(index, [[*map(value_text, row)] for row in rows], missing=NULLS)
-        described[1].extend(f"the index that pandas makes, no column: {one.line}" for one in shown)
+        described[1].extend(f"the index that pandas makes, no column: {column.line}" for column in shown)
     other = "Feather" if kind_of(path) == "feather" else "Arrow, to be read with pd.read_feather"
     kind = "Parquet" if is_parquet else other
     return Description(f"{kind}: {described[0]}", *described[1:])
@@ -317,7 +318,7 @@ def _max_rows(columns: Collection[str]) -> int:
 def _describe_statistics(path: str, name: str, terms: Collection[str]) -> Description:
     table = read_statistics(path, name, max_cells=MAX_CELLS)
     count = f"{'more than ' * table.more}{len(table.rows)}"
-    headline, lines, tables = describe_typed_table(
+    headline, lines, tables = describe_schema_table(
         name, list(table.kinds), table.rows, list(table.kinds.values()), count
     )
     return Description(f"{table.program}: {headline}", lines + table.notes, tables)
@@ -327,24 +328,24 @@ def _index_names(schema: Any) -> list[str]:
     """Return the names of columns of an Arrow schema that pandas takes for the index."""
     stored = (schema.pandas_metadata or {}).get("index_columns", [])
     there = set(map(str, schema.names))
-    return [one for one in stored if isinstance(one, str) and one in there]  # a range is no column
+    return [name for name in stored if isinstance(name, str) and name in there]  # a range is no column
 
 
 def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Description:
     with contextlib.closing(open_database(path)) as database:
         listed = _tables_of(database)
         ends = time.monotonic() + _RANGES_SECONDS
-        result = Description(f"SQLite with {len(listed)} table{'' if len(listed) == 1 else 's'}, views included")
+        result = Description(f"SQLite with {pluralize(len(listed), 'table')}, views included")
         for table, kind in listed[:_MAX_TABLES]:
             try:
-                said, lines, columns = _describe_table(database, table, ends)
+                headline, lines, columns = _describe_table(database, table, ends)
             except sqlite3.Error as error:
                 result.lines.append(f"{kind} {table!r}: not read: {_one_line(error)}")
                 result.problem = result.problem or f"{kind} {table!r} can't be read: {_one_line(error)}"
                 continue
-            result.lines += [f"{kind} {table!r}: {said}", *(f"  {line}" for line in lines)]
+            result.lines += [f"{kind} {table!r}: {headline}", *(f"  {line}" for line in lines)]
             result.tables.append((f"{name}: {table}", columns))
-        result.lines += _not_looked_at("table", [one for one, _ in listed[_MAX_TABLES:]])
+        result.lines += _not_looked_at("table", [name for name, _ in listed[_MAX_TABLES:]])
         return result
 
 
@@ -373,7 +374,7 @@ def _describe_table(database: sqlite3.Connection, table: str, ends: float) -> tu
         count = str(counted[0][0]) if counted else f"more than {count}"
     types = [kinds.get(name, "") for name in names]
     ranges = whole_ranges(database, quoted, names, ends) if counted and count != str(len(rows)) else None
-    headline, lines, tables = describe_typed_table(table, names, rows, types, count, ranges=ranges)
+    headline, lines, tables = describe_schema_table(table, names, rows, types, count, ranges=ranges)
     if keys:
         lines.append(f"primary key: {', '.join(map(repr, keys))}")
     for row in database.execute(f"PRAGMA foreign_key_list({quoted})"):
@@ -400,7 +401,7 @@ def _first_rows(
     names: list[str] = []
     try:
         cursor = database.execute(query)
-        names = [str(one[0]) for one in cursor.description]
+        names = [str(column[0]) for column in cursor.description]
         rows.extend(map(list, cursor))
     except sqlite3.OperationalError as error:
         if str(error) != "interrupted" or (several and not rows):
@@ -429,7 +430,7 @@ def _describe_xml(path: str, name: str, terms: Collection[str]) -> Description:
         return described
     most = max(100, MAX_CELLS // len(records.names))
     count = len(records.rows)
-    headline, lines, tables = describe_typed_table(
+    headline, lines, tables = describe_schema_table(
         name, records.names, records.rows[:most], [""] * len(records.names), str(count)
     )
     lines += [*records.notes, f"to be read with {records.call(name)}"]
@@ -444,7 +445,7 @@ def _describe_data(path: str, name: str, terms: Collection[str]) -> Description:
     """Describe a text that may be a table, whatever its name says."""
     start = read_start(path)
     plain = _plain_lines(start)
-    above = next((at for at, line in enumerate(plain) if line.strip() and not line.startswith("#")), 0)
+    above = next((index for index, line in enumerate(plain) if line.strip() and not line.startswith("#")), 0)
     if separator := table_separator(plain[above:]):
         above -= bool(above) and is_hash_header(plain[above - 1], plain[above:], separator)
         return _describe_rows(start, name, above, separator)
@@ -458,44 +459,48 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
     title, tables = read_title_and_tables(content[:_PAGE_BYTES], encoding=encoding)
     said_title = f", title {title[:100]!r}" if title else ""
     part = " in its first 10 MB" if len(content) > _PAGE_BYTES else ""
-    result = Description(f"HTML{said_title}, {len(tables)} table{'' if len(tables) == 1 else 's'}{part}")
-    told = [(at, one) for at, one in enumerate(tables) if not one.layout and len(one.rows) > 1 and len(one.rows[0]) > 1]
-    for at, one in sorted(sorted(told, key=lambda pair: -len(pair[1].rows))[:3], key=lambda pair: pair[0]):
-        table = page_table(one, name, at, encoding)
-        headline, said, columns = table.describe()
+    result = Description(f"HTML{said_title}, {pluralize(len(tables), 'table')}{part}")
+    told = [
+        (index, table)
+        for index, table in enumerate(tables)
+        if not table.layout and len(table.rows) > 1 and len(table.rows[0]) > 1
+    ]
+    for position, one in sorted(sorted(told, key=lambda pair: -len(pair[1].rows))[:3], key=lambda pair: pair[0]):
+        table = page_table(one, name, position, encoding)
+        headline, lines, columns = table.describe()
         caption = f", caption {one.caption[:100]!r}" if one.caption else ""
-        result.lines += [f"table {at}{caption}: {headline}", *(f"  {line}" for line in said)]
-        result.tables.append((f"{name}: table {at}", columns))
+        result.lines += [f"table {position}{caption}: {headline}", *(f"  {line}" for line in lines)]
+        result.tables.append((f"{name}: table {position}", columns))
     if len(content) <= _SMALL_CHARS:
-        result.whole = _whole(read_start(path), [one.strip() for one in result.lines if "to be read with" in one])
+        result.whole = _whole(read_start(path), [line.strip() for line in result.lines if "to be read with" in line])
     return result
 
 
 def _describe_archive(path: str, name: str, terms: Collection[str]) -> Description:
     with zipfile.ZipFile(path) as archive:
-        found = [one for one in archive.infolist() if not one.is_dir()]
-        alone = len(archive.namelist()) == 1 and not any(one.flag_bits & 1 for one in found)  # 1: encrypted
-    if alone and found and kind_of(found[0].filename) in ("csv", "tsv"):
+        entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+        alone = len(archive.namelist()) == 1 and not any(entry.flag_bits & 1 for entry in entries)  # 1: encrypted
+    if alone and entries and kind_of(entries[0].filename) in ("csv", "tsv"):
         described = _describe_csv(path, name, terms)
-        described.headline = f"ZIP archive of {found[0].filename!r}: {described.headline}"
+        described.headline = f"ZIP archive of {entries[0].filename!r}: {described.headline}"
         return _with_call(described, name)
-    return _listed("ZIP", [(one.filename, one.file_size) for one in found])
+    return _listed("ZIP", [(entry.filename, entry.file_size) for entry in entries])
 
 
 def _describe_tar(path: str, name: str, terms: Collection[str]) -> Description:
     import tarfile  # not needed before such a file is described
 
     with tarfile.open(path) as archive:
-        found = [(one.name, one.size) for one in archive if one.isfile()]
-    described = _listed("TAR", found)
+        members = [(member.name, member.size) for member in archive if member.isfile()]
+    described = _listed("TAR", members)
     described.lines.append(f"to be read with tarfile.open({name!r})")
     return described
 
 
 def _listed(kind: str, files: Sequence[tuple[str, int]]) -> Description:
-    lines = [f"{one!r}: {size_words(size)}" for one, size in files[:_MAX_NAMED]]
+    lines = [f"{name!r}: {size_words(size)}" for name, size in files[:_MAX_NAMED]]
     more = [f"… {len(files) - _MAX_NAMED} more"] if len(files) > _MAX_NAMED else []
-    return Description(f"{kind} archive of {len(files)} file{'' if len(files) == 1 else 's'}", lines + more)
+    return Description(f"{kind} archive of {pluralize(len(files), 'file')}", lines + more)
 
 
 def _with_call(described: Description, name: str, *, function: str = "pd.read_csv") -> Description:

@@ -121,10 +121,10 @@ def why_in_git_lfs(path: str) -> str:
     """Return that a file is not here but a pointer of Git LFS to it, and what fetches it; empty for any other file."""
     if not 0 < os.path.getsize(path) <= _START:
         return ""
-    found = _POINTER.match(_start(path))
-    if not found:
+    match = _POINTER.match(_start(path))
+    if not match:
         return ""
-    size = size_words(int(found[1]))
+    size = size_words(int(match[1]))
     return f"not here: Git LFS keeps it ({size}), and this is a pointer to it; `git lfs pull` fetches it"
 
 

@@ -33,21 +33,21 @@ def fitted_lines(lines: Sequence[str], limit: int) -> list[str]:
     """
     kept, gone = list(lines), set[int]()
     left = limit - sum(len(one) + 1 for one in lines)
-    columns = {at: None for at, line in enumerate(lines) if _COLUMN.match(line)}
-    raw = [at for at, line in enumerate(lines) if line.lstrip().startswith("| ")] if columns else []
-    for at in (*reversed(columns), *raw):
+    columns = {index: None for index, line in enumerate(lines) if _COLUMN.match(line)}
+    raw = [index for index, line in enumerate(lines) if line.lstrip().startswith("| ")] if columns else []
+    for position in (*reversed(columns), *raw):
         if left >= 0:
             return kept
-        line = line_begun(lines[at], _COLUMN_CHARS) if at in columns else f"{lines[at][:_RAW_CHARS]}…"
-        kept[at] = min(line, lines[at], key=len)
-        left += len(lines[at]) - len(kept[at])
+        line = line_begun(lines[position], _COLUMN_CHARS) if position in columns else f"{lines[position][:_RAW_CHARS]}…"
+        kept[position] = min(line, lines[position], key=len)
+        left += len(lines[position]) - len(kept[position])
     left -= _MARK_CHARS * (left < 0)
-    others = [at for at in range(len(lines)) if at not in columns]
-    for at in (*reversed(columns), *sorted(reversed(others), key=lambda at: bool(_KEPT.match(lines[at])))):
+    others = [index for index in range(len(lines)) if index not in columns]
+    for position in (*reversed(columns), *sorted(reversed(others), key=lambda index: bool(_KEPT.match(lines[index])))):
         if left >= 0:
             break
-        gone.add(at)
-        left += len(kept[at]) + 1
+        gone.add(position)
+        left += len(kept[position]) + 1
     if not gone:
         return kept
     first = min(gone)
@@ -55,7 +55,7 @@ def fitted_lines(lines: Sequence[str], limit: int) -> list[str]:
     cut = kept[0][: max(0, left)] if first == 0 else ""  # a line that is too long alone
     indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())] if not cut else ""
     kept[first] = f"{indent}{cut}…{' and more columns' * gone.issubset(columns)}"
-    return [line for at, line in enumerate(kept) if at not in gone or at == first]
+    return [line for index, line in enumerate(kept) if index not in gone or index == first]
 
 
 def line_begun(line: str, limit: int) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .file_size import size_words
+from .plural import pluralize
 from .search_terms import SearchTerms, read_search_terms, years_in
 
 MAX_ENTRIES = 20_000
@@ -78,7 +79,7 @@ class Family:
     def covered(self) -> str:
         """Return the days or years that the rows of the files are of, or the years in names that have gaps."""
         spans = [(term.first, term.last) for term in self.terms if term.first]
-        if spans and len(spans) == len(self.entries) and len({len(one) for span in spans for one in span}) == 1:
+        if spans and len(spans) == len(self.entries) and len({len(number) for span in spans for number in span}) == 1:
             dated = f"{self.terms[0].dated[:_DATED_CHARS]!r} " if len({term.dated for term in self.terms}) == 1 else ""
             first, last = min(spans)[0], max(last for _, last in spans)
             return f"{dated if self.terms[0].dated else ''}{first}{f' … {last}' if last != first else ''}"
@@ -103,13 +104,13 @@ class Family:
 
 def _runs(years: Sequence[int]) -> list[str]:
     """Return years in ascending order as `2001–2003`, `2010`."""
-    found: list[list[int]] = []
+    runs: list[list[int]] = []
     for year in years:
-        if found and year == found[-1][-1] + 1:
-            found[-1].append(year)
+        if runs and year == runs[-1][-1] + 1:
+            runs[-1].append(year)
         else:
-            found.append([year])
-    return [str(one[0]) if len(one) == 1 else f"{one[0]}–{one[-1]}" for one in found]
+            runs.append([year])
+    return [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs]
 
 
 def _bounded(texts: Sequence[str]) -> str:
@@ -130,17 +131,19 @@ def families(entries: Iterable[FileEntry], terms: Mapping[str, SearchTerms] | No
     """
     known_terms = terms or {}
     groups: dict[tuple[str, str], list[FileEntry]] = {}
-    for entry in sorted(entries, key=lambda one: _natural(one.name)):
+    for entry in sorted(entries, key=lambda entry: _natural(entry.name)):
         folder, _, plain = entry.name.rpartition("/")
         known = known_terms[entry.name].layout if entry.name in known_terms else ""
         suffix = os.path.splitext(plain)[1].lower()
         key = (folder, f"layout {suffix} {known}" if known else f"name {_DIGITS.sub('#', plain)}")
         groups.setdefault(key, []).append(entry)
-    found = []
+    families_found = []
     for some in groups.values():
-        for kin in [some] if len(some) >= _FOLDED else [[one] for one in some]:
-            found.append(Family(tuple(kin), tuple(known_terms[one.name] for one in kin if one.name in known_terms)))
-    return sorted(found, key=lambda one: (one.first.name.count("/"), _natural(one.first.name)))
+        for kin in [some] if len(some) >= _FOLDED else [[entry] for entry in some]:
+            families_found.append(
+                Family(tuple(kin), tuple(known_terms[entry.name] for entry in kin if entry.name in known_terms))
+            )
+    return sorted(families_found, key=lambda family: (family.first.name.count("/"), _natural(family.first.name)))
 
 
 def _natural(name: str) -> list[tuple[int, int | str]]:
@@ -161,18 +164,18 @@ def listing_lines(kin: Sequence[Family], left_out: int, *, max_lines: int, more:
         max_lines: How many lines at most; what doesn't fit is counted.
         more: There are more files than were listed.
     """
-    files = [entry for one in kin for entry in one.entries]
+    files = [entry for family in kin for entry in family.entries]
     total = sum(file.size for file in files)
-    head = f"{len(files)}{' or more' if more else ''} file{'' if len(files) == 1 else 's'}, {_size(total)}"
+    head = f"{f'{len(files)} or more files' if more else pluralize(len(files), 'file')}, {_size(total)}"
     lines = [head + (f"; {left_out} hidden, ignored or secret-like left out" if left_out else "")]
     shown: dict[str, list[Family]] = {}
     for one in kin:
         shown.setdefault(one.first.name.rpartition("/")[0], []).append(one)
     share = _max_each([len(some) for some in shown.values()], max_lines - 1 - len(shown))
-    for at, (folder, some) in enumerate(shown.items()):
-        if len(lines) >= max_lines and at < len(shown) - 1:
-            rest = list(shown.values())[at:]
-            count = sum(len(one.entries) for group in rest for one in group)
+    for index, (folder, some) in enumerate(shown.items()):
+        if len(lines) >= max_lines and index < len(shown) - 1:
+            rest = list(shown.values())[index:]
+            count = sum(len(family.entries) for group in rest for family in group)
             lines.append(f"… {count} more files in {len(rest)} folders")
             break
         indent = ""
@@ -180,9 +183,9 @@ def listing_lines(kin: Sequence[Family], left_out: int, *, max_lines: int, more:
             lines.append(f"{folder}/" if folder.isprintable() else repr(f"{folder}/"))
             indent = "  "
         kept = some if len(some) <= share else some[: share - 1]
-        lines += [f"{indent}{one.label}" for one in kept]
+        lines += [f"{indent}{family.label}" for family in kept]
         if len(kept) < len(some):
-            count = sum(len(one.entries) for one in some[len(kept) :])
+            count = sum(len(family.entries) for family in some[len(kept) :])
             lines.append(f"{indent}… {count} more files here")
     return lines
 
@@ -210,20 +213,20 @@ def listing(folder: str, *, layouts: bool, max_lines: int, seconds: float = 60.0
     """
     began, worked = time.monotonic(), time.process_time()
     entries, left_out, more = list_files(folder)
-    found, terms = families(entries), dict[str, SearchTerms]()
+    listed, terms = families(entries), dict[str, SearchTerms]()
     if layouts:
         looked = [entry for entry in entries if entry.name.lower().endswith(_TABLES)]
         looked = looked if len(looked) <= _MAX_LOOKED else []
-        others = [one.first for one in found if is_described(one.first.name) and one.first not in looked]
+        others = [family.first for family in listed if is_described(family.first.name) and family.first not in looked]
         for one in [*looked, *others[: _MAX_LOOKED - len(looked)]]:
             if time.process_time() - worked > _LOOK_SHARE * seconds or time.monotonic() - began > _BUSY_SHARE * seconds:
                 break
             terms[one.name] = read_search_terms(os.path.join(folder, one.name))
-        found = families(entries, terms)
-    told = [one for one in found if is_described(one.first.name) and _is_unicode(one.first.name)]
+        listed = families(entries, terms)
+    told = [family for family in listed if is_described(family.first.name) and _is_unicode(family.first.name)]
     return {
-        "lines": listing_lines(found, left_out, max_lines=max_lines, more=more),
-        "files": [[one.first.name, len(one.entries), one.about] for one in told[:_MAX_FAMILIES]],
+        "lines": listing_lines(listed, left_out, max_lines=max_lines, more=more),
+        "files": [[family.first.name, len(family.entries), family.about] for family in told[:_MAX_FAMILIES]],
     }
 
 
@@ -245,18 +248,18 @@ def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
     Returns:
         The files; how many files and folders are left out; whether there are more than are listed.
     """
-    found: list[FileEntry] = []
+    entries_found: list[FileEntry] = []
     left_out, ignored = 0, Ignored()
     waiting = [""]
     while waiting:
         prefix = waiting.pop(0)
         try:
             with os.scandir(os.path.join(folder, prefix)) as scanned:
-                entries = sorted(itertools.islice(scanned, MAX_ENTRIES), key=lambda one: one.name)
+                entries = sorted(itertools.islice(scanned, MAX_ENTRIES), key=lambda entry: entry.name)
         except OSError:
             left_out += 1
             continue
-        if any(one.name == ".gitignore" and one.is_file(follow_symlinks=False) for one in entries):
+        if any(entry.name == ".gitignore" and entry.is_file(follow_symlinks=False) for entry in entries):
             name = os.path.join(folder, prefix, ".gitignore")
             with contextlib.suppress(OSError), open(name, encoding="utf-8", errors="replace") as file:  # closed to code
                 ignored.add(prefix, file.read(100_000))
@@ -268,10 +271,10 @@ def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
                 waiting.append(f"{prefix}{entry.name}/")
             elif entry.is_file(follow_symlinks=False):
                 with contextlib.suppress(FileNotFoundError):  # gone meanwhile
-                    found.append(FileEntry(f"{prefix}{entry.name}", entry.stat(follow_symlinks=False).st_size))
-        if len(found) >= MAX_ENTRIES:
-            return found[:MAX_ENTRIES], left_out, True
-    return found, left_out, False
+                    entries_found.append(FileEntry(f"{prefix}{entry.name}", entry.stat(follow_symlinks=False).st_size))
+        if len(entries_found) >= MAX_ENTRIES:
+            return entries_found[:MAX_ENTRIES], left_out, True
+    return entries_found, left_out, False
 
 
 _PRIVATE = re.compile(
@@ -378,5 +381,5 @@ def _fits(patterns: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> b
         if pattern is None:
             reached = set(range(min(reached, default=len(names)), len(names)))
         else:
-            reached = {at + 1 for at in reached if at < len(names) and pattern.match(names[at])}
+            reached = {index + 1 for index in reached if index < len(names) and pattern.match(names[index])}
     return len(names) in reached

@@ -60,7 +60,7 @@ class _Key:
     @cached_property
     def values(self) -> frozenset[str]:
         """Return the values in one form: without the zeros in front of codes, and `.0` behind numbers."""
-        return frozenset(_same_form(one) for one in self.raw)
+        return frozenset(_same_form(value) for value in self.raw)
 
     @cached_property
     def folded(self) -> frozenset[str]:
@@ -125,7 +125,7 @@ def join_lines(tables: Iterable[tuple[str, Sequence[Column]]]) -> list[str]:
         if parts[first] == parts[second] and parts[first][0]:
             continue
         best = max(
-            ((score, one, other) for one in some for other in others if (score := _score(one, other))),
+            ((score, key, other) for key in some for other in others if (score := _score(key, other))),
             key=lambda pair: pair[0],
             default=None,
         )
@@ -198,14 +198,14 @@ def _score(one: _Key, other: _Key) -> tuple[int, int] | None:
     return 0, len(shared)
 
 
-def _alike(one: _Key, other: _Key) -> int:
+def _alike(key: _Key, other: _Key) -> int:
     """Return how much two names are alike: 3 the same, 2 one in the other, 1 one the initials of the other, 0 not."""
-    first, second = "".join(one.words), "".join(other.words)
+    first, second = "".join(key.words), "".join(other.words)
     if first == second:
         return 3
     if len(min(first, second, key=len)) > 3 and (first in second or second in first):
         return 2
-    for short, words in ((first, other.words), (second, one.words)):
+    for short, words in ((first, other.words), (second, key.words)):
         if len(words) > 2 and short == "".join(word[0] for word in words):
             return 1
     return 0

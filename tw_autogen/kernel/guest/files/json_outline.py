@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
 from .column_profile import Column, count_words, short_number, show
+from .plural import pluralize
 
 _DEEPEST = 5
 _MAX_FIELDS = 60
@@ -24,7 +25,7 @@ def outline(value: Any) -> tuple[str, list[str], list[Column]]:
     Returns:
         A headline, lines, and the scalar fields of the records as columns, if it is a list of objects.
     """
-    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         some = value[:_MAX_VALUES]
         return f"JSON: list of {len(value)} objects{_sampled(value)}", record_lines(some), record_columns(value)
     if isinstance(value, list):
@@ -34,7 +35,7 @@ def outline(value: Any) -> tuple[str, list[str], list[Column]]:
             first = next(iter(value))
             lines = _lines("each value", list(value.values())[:_MAX_VALUES], 0)
             return f"JSON: object of {len(value)} keys, such as {show(first)}{_sampled(value)}", lines, []
-        return f"JSON: object of {len(value)} key{'' if len(value) == 1 else 's'}", record_lines([value]), []
+        return f"JSON: object of {pluralize(len(value), 'key')}", record_lines([value]), []
     return f"JSON: {_type(value)} {show(str(value))}", [], []
 
 
@@ -85,8 +86,8 @@ def _lines(label: str, values: Sequence[Any], depth: int, *, absent: int = 0) ->
         count = f" ({kinds[kind]})" if len(types) > 1 else ""
         if kind == "list":
             parts.append(_list_words(some) + count)
-            items = [item for one in some for item in one][:_MAX_VALUES]
-            if objects := [one for one in items if isinstance(one, dict)]:
+            items = [item for inner in some for item in inner][:_MAX_VALUES]
+            if objects := [item for item in items if isinstance(item, dict)]:
                 inner += record_lines(objects, depth + 1) if depth < _DEEPEST else []
         elif kind == "object":
             parts.append(_object_words(some) + count)
@@ -103,37 +104,37 @@ def _lines(label: str, values: Sequence[Any], depth: int, *, absent: int = 0) ->
 
 
 def _object_lines(objects: Sequence[Mapping[str, Any]], depth: int) -> list[str]:
-    if any(_is_dictionary(one) for one in objects):
-        values = [value for one in objects for value in one.values()]
+    if any(_is_dictionary(item) for item in objects):
+        values = [value for item in objects for value in item.values()]
         return _lines(f"each value{_sampled(values)}", values[:_MAX_VALUES], depth)
     return record_lines(objects, depth)
 
 
 def _object_words(objects: Sequence[Mapping[str, Any]]) -> str:
-    lengths = [len(one) for one in objects]
+    lengths = [len(item) for item in objects]
     empty = lengths.count(0)
-    words = f"object of {_span(lengths)} keys" + (f", {empty} empty" if empty else "")
-    if any(_is_dictionary(one) for one in objects):
-        words += f", such as {show(next(iter(objects[0])))}" if objects[0] else ""
-    return words
+    summary = f"object of {_span(lengths)} keys" + (f", {empty} empty" if empty else "")
+    if any(_is_dictionary(item) for item in objects):
+        summary += f", such as {show(next(iter(objects[0])))}" if objects[0] else ""
+    return summary
 
 
 def _list_words(lists: Sequence[Sequence[Any]]) -> str:
-    everything = [item for one in lists for item in one]
+    everything = [item for inner in lists for item in inner]
     items = everything[:_MAX_VALUES]
     kinds = Counter(_types(items))
-    lengths = [len(one) for one in lists]
+    lengths = [len(inner) for inner in lists]
     empty = lengths.count(0)
-    words = f"list of {' or '.join(kinds) or 'nothing'}, {_span(lengths)} items{_sampled(everything)}"
+    summary = f"list of {' or '.join(kinds) or 'nothing'}, {_span(lengths)} items{_sampled(everything)}"
     if empty and len(lists) > 1:
-        words += f", {empty} empty ([], not null)"
+        summary += f", {empty} empty ([], not null)"
     if len(kinds) == 1:
         kind = next(iter(kinds))
         if kind not in ("list", "object", "null"):
-            words += "".join(f", {word}" for word in _scalar_words(kind, items))
+            summary += "".join(f", {word}" for word in _scalar_words(kind, items))
         elif kind == "list":
-            words += f", each {_list_words(items)}"
-    return words
+            summary += f", each {_list_words(items)}"
+    return summary
 
 
 def _sampled(values: Sized) -> str:
@@ -153,11 +154,11 @@ def _scalar_words(kind: str, values: Sequence[Any]) -> list[str]:
     numbers = kind in ("int", "float") and all(value == value for value in values)
     counts = Counter({str(number): n for number, n in Counter(values).items()} if numbers else map(str, values))
     if kind in ("int", "float") and len(counts) > 1:
-        words = [f"{short_number(str(min(values)))} … {short_number(str(max(values)))}"]
+        parts = [f"{short_number(str(min(values)))} … {short_number(str(max(values)))}"]
         few = len(counts) <= 6 and kind == "int"
         all_different = len(counts) == len(values)
         rest = f"values {', '.join(sorted(counts, key=float))}" if few else f"{len(counts)} distinct"
-        return [*words, "all different" if all_different and not few else rest]
+        return [*parts, "all different" if all_different and not few else rest]
     if kind in ("int", "float"):
         return [f"always {values[0]}" if len(values) > 1 else str(values[0])]
     if len(values) == 1:
@@ -174,7 +175,7 @@ def _boolean_words(counts: Counter[str]) -> list[str]:
 
 
 def _is_dictionary(value: Mapping[str, Any]) -> bool:
-    return len(value) > _MANY_KEYS and len({_type(one) for one in value.values()} - {"null"}) <= 1
+    return len(value) > _MANY_KEYS and len({_type(inner) for inner in value.values()} - {"null"}) <= 1
 
 
 def _span(lengths: Sequence[int]) -> str:
@@ -184,7 +185,7 @@ def _span(lengths: Sequence[int]) -> str:
 def _types(values: Sequence[Any]) -> list[str]:
     """Return the type of each value; integers among decimals are decimals, too."""
     types = [_type(value) for value in values]
-    return ["float" if one == "int" else one for one in types] if "float" in types else types
+    return ["float" if kind == "int" else kind for kind in types] if "float" in types else types
 
 
 def _type(value: Any) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .csv_dialect import as_lines
-from .number_signs import code_columns, find_signs
+from .number_separators import code_columns, find_number_separators
 from .table_extent import has_names
 from .text_encoding import can_be_utf8
 from .text_table import TextTable, cut_line, drop_blank_rows
@@ -48,9 +48,9 @@ class PageTable:
     def names(self) -> list[str]:
         """Return the columns' names; those of several header rows as tuples, those of none as numbers."""
         if not self.header:
-            return [str(at) for at in range(len(self.rows[0]))]
+            return [str(index) for index in range(len(self.rows[0]))]
         if len(self.header) == 1:
-            return [name or f"Unnamed: {at}" for at, name in enumerate(self.header[0])]
+            return [name or f"Unnamed: {index}" for index, name in enumerate(self.header[0])]
         return [str(names[0]) if len(names) == 1 else str(names) for names in self._tuples()]
 
     @property
@@ -61,7 +61,7 @@ class PageTable:
     def _tuples(self) -> list[tuple[str, ...]]:
         """Return the columns' names by level, as pandas has them, without a level that is the title."""
         levels = [
-            [name or f"Unnamed: {at}_level_{level}" for at, name in enumerate(names)]
+            [name or f"Unnamed: {index}_level_{level}" for index, name in enumerate(names)]
             for level, names in enumerate(self.header)
         ]
         known: Counter[tuple[str, ...]] = Counter()
@@ -93,18 +93,18 @@ def read_title_and_tables(content: bytes, *, encoding: str | None = None) -> tup
     if not content.strip():
         return "", []
     page = html.document_fromstring(content, parser=html.HTMLParser(recover=True, encoding=encoding))
-    for one in page.iter("br"):
-        one.tail = "\n" + (one.tail or "")
+    for element in page.iter("br"):
+        element.tail = "\n" + (element.tail or "")
     title = " ".join(page.findtext(".//title", "").split())
-    shown = [one for one in page.iter("table") if any(re.search(".+", text) for text in one.itertext())]
-    shown = [one for one in shown if not _is_hidden(one)]
+    shown = [table for table in page.iter("table") if any(re.search(".+", text) for text in table.itertext())]
+    shown = [table for table in shown if not _is_hidden(table)]
     for table in shown:
-        for one in [*table.iter("style"), *filter(_is_hidden, table.iterdescendants())]:
-            if one.getparent() is not None:
-                one.drop_tree()
+        for element in [*table.iter("style"), *filter(_is_hidden, table.iterdescendants())]:
+            if element.getparent() is not None:
+                element.drop_tree()
     tables, left = [], _MAX_CELLS
-    for one in shown:
-        table, count = _table(one, left)
+    for element in shown:
+        table, count = _table(element, left)
         left -= count
         if table.header or table.rows:
             tables.append(table)
@@ -159,7 +159,7 @@ def _head_rows(part: Any) -> list[Any]:
 
 
 def _cells(row: Any) -> list[Any]:
-    return [one for one in row if one.tag in ("td", "th")]
+    return [cell for cell in row if cell.tag in ("td", "th")]
 
 
 def _text(element: Any) -> str:
@@ -198,16 +198,16 @@ class _Grid:
                 below += self._take(above.pop(0), row)
             text, height = _text(cell), int(cell.get("rowspan") or 1)
             self.claim(width := int(cell.get("colspan") or 1))
-            below += [(len(row) + at, text, height - 1) for at in range(width) if height > 1]
+            below += [(len(row) + index, text, height - 1) for index in range(width) if height > 1]
             row += [text] * width
-        for one in above:
-            below += self._take(one, row)
+        for span in above:
+            below += self._take(span, row)
         self._above = below
         return row
 
-    def _take(self, one: tuple[int, str, int], row: list[str]) -> list[tuple[int, str, int]]:
+    def _take(self, span: tuple[int, str, int], row: list[str]) -> list[tuple[int, str, int]]:
         """Append a cell of a row above; return what of it reaches further down."""
-        at, text, left = one
+        at, text, left = span
         self.claim(1)
         row.append(text)
         return [(at, text, left - 1)] if left > 1 else []
@@ -243,7 +243,7 @@ def page_table(page: PageTable, name: str, number: int, encoding: str | None) ->
         notes.append("no header cells: without header=0 its first row is data, and the columns are 0, 1, …")
     rows, empty = drop_blank_rows(rows)
     decimal, thousands = _signs(names, rows)
-    rows = [[_clean(one, decimal, thousands) for one in row] for row in rows]
+    rows = [[_clean(cell, decimal, thousands) for cell in row] for row in rows]
     codes = () if levels > 1 else code_columns(names, rows, "")
     named = bool(levels or first)
     converters = ", ".join(f"{code!r}: str" if named else f"{code}: str" for code in codes)
@@ -278,11 +278,11 @@ def _signs(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, st
 
     Points that part days and months as well are not taken for signs of thousands.
     """
-    signs = find_signs(rows, ",")
-    if signs.decimal == ".":
+    separators = find_number_separators(rows, ",")
+    if separators.decimal == ".":
         return ".", ","
-    doubtful = code_columns(names, rows, signs.thousands) != code_columns(names, rows, "")
-    return ",", "" if doubtful else signs.thousands
+    doubtful = code_columns(names, rows, separators.thousands) != code_columns(names, rows, "")
+    return ",", "" if doubtful else separators.thousands
 
 
 def _clean(text: str, decimal: str, thousands: str) -> str:

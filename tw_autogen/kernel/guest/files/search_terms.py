@@ -95,7 +95,7 @@ def read_search_terms(path: str) -> SearchTerms:
     if suffix in (".html", ".htm"):
         text = html.unescape(_TAG.sub(" ", text))
     lines = [line for line in text.splitlines() if line.strip()]
-    heads = [line.lstrip("# ") for at, line in enumerate(lines) if at == 0 or line.startswith("#")]
+    heads = [line.lstrip("# ") for index, line in enumerate(lines) if index == 0 or line.startswith("#")]
     return SearchTerms(heads=_joined(heads, _HEAD_CHARS), values=_joined(text.split()))
 
 
@@ -152,8 +152,8 @@ def _covered(names: Sequence[str], rows: Sequence[Sequence[str]], only: str = ""
     years = [one for one in names if _YEAR.fullmatch(one)]
     if len(years) > 2 and 2 * len(years) >= len(names):
         return SearchTerms(first=min(years), last=max(years))
-    for at, name in enumerate(names[:_MAX_COLUMNS]):
-        texts = [row[at].strip() for row in rows if at < len(row) and row[at].strip()]
+    for index, name in enumerate(names[:_MAX_COLUMNS]):
+        texts = [row[index].strip() for row in rows if index < len(row) and row[index].strip()]
         if len(texts) < 2 or not any(map(str.isdigit, "".join(texts[:5]))) or only not in ("", name):
             continue
         if _YEAR_WORD.search(name.lower()):
@@ -176,9 +176,9 @@ def _covered_to_the_end(path: str, names: Sequence[str], rows: Sequence[Sequence
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         places = min(_MAX_PIECES, size // (2 * _PIECE_BYTES))
-        inner = [at for part in range(1, places) if (at := size * part // places) >= _START_BYTES]
-        for at in (*inner, size - _PIECE_BYTES):
-            file.seek(at)
+        inner = [offset for part in range(1, places) if (offset := size * part // places) >= _START_BYTES]
+        for offset in (*inner, size - _PIECE_BYTES):
+            file.seek(offset)
             pieces.append(file.read(_PIECE_BYTES))
     later = [_rows_of_piece(piece, len(names), separator) for piece in pieces]
     half, known = len(rows) // 2, _covered(names, rows)

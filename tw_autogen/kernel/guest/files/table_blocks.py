@@ -57,29 +57,30 @@ def find_blocks(rows: Rows) -> list[TableBlock]:
         rows: All of a file, empty ones included.
     """
     found = _parts(rows)
-    first = next((one for one in found if one.header), None)
+    first = next((block for block in found if block.header), None)
     found = [
-        replace(one, header=(), rows=[one.header, *one.rows]) if first and _is_row(one, first) else one for one in found
+        replace(block, header=(), rows=[block.header, *block.rows]) if first and _is_row(block, first) else block
+        for block in found
     ]
-    several = sum(bool(one.header) for one in found) > 1
+    several = sum(bool(block.header) for block in found) > 1
     if not several and rows and _count(rows[0]) == 1:
-        wide = [one for one in found if sum(_count(row) > 1 for row in one.rows) > 1]
+        wide = [block for block in found if sum(_count(row) > 1 for row in block.rows) > 1]
         several = len(wide) > 1 and not wide[0].header
     return _with_titles(found) if several else []
 
 
 def _parts(rows: Rows) -> list[TableBlock]:
     """Return the rows that empty rows and titles part."""
-    found: list[TableBlock] = []
-    at = 0
-    while at < len(rows):
-        end = at + 1
-        if _count(rows[at]):
+    blocks: list[TableBlock] = []
+    index = 0
+    while index < len(rows):
+        end = index + 1
+        if _count(rows[index]):
             while end < len(rows) and _count(rows[end]) and not _begins_titled(rows, end):
                 end += 1
-            found.append(_block(at, rows[at:end]))
-        at = end
-    return found
+            blocks.append(_block(index, rows[index:end]))
+        index = end
+    return blocks
 
 
 def _is_row(block: TableBlock, first: TableBlock) -> bool:
@@ -89,7 +90,7 @@ def _is_row(block: TableBlock, first: TableBlock) -> bool:
     """
     if block is first or block.title or len(block.rows) != 1 or len(block.header) != len(first.header):
         return False
-    kinds = [_has_values(_column(at, first.rows)) for at in range(len(first.header))]
+    kinds = [_has_values(_column(index, first.rows)) for index in range(len(first.header))]
     row = [cell.strip() for cell in block.rows[0][: len(kinds)]]
     fits = all(_is_value(cell) == kind for cell, kind in zip(row, kinds, strict=False) if cell)
     return fits and not set(block.header) & set(first.header)
@@ -105,19 +106,19 @@ def find_side_blocks(rows: Rows) -> list[TableBlock]:
         rows: All of a file, empty ones included.
     """
     width = max(map(len, rows), default=0)
-    filled = {at for row in rows for at, cell in enumerate(row) if cell.strip()}
-    starts = [at for at in sorted(filled) if at - 1 not in filled]
+    filled = {index for row in rows for index, cell in enumerate(row) if cell.strip()}
+    starts = [index for index in sorted(filled) if index - 1 not in filled]
     if len(starts) < 2:
         return []
     found: list[TableBlock] = []
     for left in starts:
-        right = next(at for at in range(left, width + 1) if at not in filled)
+        right = next(index for index in range(left, width + 1) if index not in filled)
         part = [row[left:right] for row in rows]
         blocks = _with_titles(_parts(part))
         for block in blocks:
             names = pandas_names(rows[block.header_at])[left : left + len(block.header)]
             found.append(replace(block, left=left, header=names if block.header else ()))
-    tables = [one for one in found if one.header]
+    tables = [block for block in found if block.header]
     certain = len({table.left for table in tables}) > 1 and not any(
         _continues(tables[0], table) for table in tables[1:]
     )
@@ -133,13 +134,13 @@ def _continues(first: TableBlock, other: TableBlock) -> bool:
     return numbers and other.header[0].partition(".")[0] != first.header[0]
 
 
-def _block(at: int, rows: Rows) -> TableBlock:
+def _block(index: int, rows: Rows) -> TableBlock:
     above = _titles(rows)
     if above < len(rows) - 1 and _is_header(rows[above], rows[above + 1 :]):
         width = max(number for number, cell in enumerate(rows[above]) if cell.strip()) + 1
         title = " / ".join(row[0].strip() for row in rows[:above])
-        return TableBlock(at, rows[above + 1 :], title, rows[above][:width], at + above)
-    return TableBlock(at, rows, header_at=at)
+        return TableBlock(index, rows[above + 1 :], title, rows[above][:width], index + above)
+    return TableBlock(index, rows, header_at=index)
 
 
 def _with_titles(blocks: Sequence[TableBlock]) -> list[TableBlock]:
@@ -163,30 +164,30 @@ def _titles(rows: Rows) -> int:
     return count
 
 
-def _begins_titled(rows: Rows, at: int) -> bool:
+def _begins_titled(rows: Rows, index: int) -> bool:
     """Return whether a row of one value is the title of a table, with no empty row above it."""
-    below = at + _titles(rows[at : at + _LOOKED_ROWS])
-    return at < below < len(rows) - 1 and _is_header(rows[below], rows[below + 1 : below + 2])
+    below = index + _titles(rows[index : index + _LOOKED_ROWS])
+    return index < below < len(rows) - 1 and _is_header(rows[below], rows[below + 1 : below + 2])
 
 
 def _is_header(row: Sequence[str], rows: Rows) -> bool:
     """Return whether a row certainly names the columns of those below it."""
-    names = {at: cell.strip() for at, cell in enumerate(row) if cell.strip()}
+    names = {index: cell.strip() for index, cell in enumerate(row) if cell.strip()}
     if len(names) < 2 or len(set(names.values())) < len(names):
         return False
     below = rows[:_LOOKED_ROWS]
-    for at, name in names.items():
-        if _YEAR.fullmatch(name) and at > 0:
-            if any(_YEAR.fullmatch(value) for value in _column(at, below)):
+    for column, name in names.items():
+        if _YEAR.fullmatch(name) and column > 0:
+            if any(_YEAR.fullmatch(value) for value in _column(column, below)):
                 return False
         elif _is_value(name) or is_missing(name) or len(name) > _MAX_NAME_CHARS:
             return False
-    named = sum(all(at in names for at, cell in enumerate(one) if at and cell.strip()) for one in below)
-    return named >= 0.8 * len(below) and any(_has_values(_column(at, below)) for at in names)
+    named = sum(all(index in names for index, cell in enumerate(row) if index and cell.strip()) for row in below)
+    return named >= 0.8 * len(below) and any(_has_values(_column(index, below)) for index in names)
 
 
-def _column(at: int, rows: Rows) -> list[str]:
-    return [row[at].strip() for row in rows if at < len(row) and row[at].strip()]
+def _column(index: int, rows: Rows) -> list[str]:
+    return [row[index].strip() for row in rows if index < len(row) and row[index].strip()]
 
 
 def _has_values(texts: Sequence[str]) -> bool:

@@ -45,22 +45,28 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
         rows: All of the table, or the first ones.
     """
     first, columns, numbers = _first_row(rows)
-    found = [first[at] for at in numbers if first[at]]
+    found = [first[index] for index in numbers if first[index]]
     if not found or not all(map(NUMBER.fullmatch, found)) or _ascending(found) or _stands_above_row_names(rows):
         return True
     texts = [
-        at for at in range(len(first)) if at not in numbers and first[at] and not _names_year(first[at], columns[at])
+        index
+        for index in range(len(first))
+        if index not in numbers and first[index] and not _names_year(first[index], columns[index])
     ]
-    again = any(_DIGITS.sub("0", first[at]) in {_DIGITS.sub("0", one) for one in columns[at]} for at in texts)
+    again = any(
+        _DIGITS.sub("0", first[index]) in {_DIGITS.sub("0", cell) for cell in columns[index]} for index in texts
+    )
     if not again and texts and _growing(found):
         rest = rows[1 : SAMPLE_LINES + 1]
-        growing = sum(_growing([row[at].strip() for at in numbers if at < len(row)]) for row in rest)
-        if any(_differs(first[at], columns[at]) for at in texts) or (len(found) > 3 and 2 * growing < len(rest)):
+        growing = sum(_growing([row[index].strip() for index in numbers if index < len(row)]) for row in rest)
+        if any(_differs(first[index], columns[index]) for index in texts) or (
+            len(found) > 3 and 2 * growing < len(rest)
+        ):
             return True
-    elif not _is_counted(found) and any(set(columns[at]) == {first[at]} for at in numbers):
+    elif not _is_counted(found) and any(set(columns[index]) == {first[index]} for index in numbers):
         return False
-    enough = any(_are_numbers(columns[at]) for at in numbers)
-    return not (again or (enough and (len(set(found)) < len(found) or any("." in one for one in found))))
+    enough = any(_are_numbers(columns[index]) for index in numbers)
+    return not (again or (enough and (len(set(found)) < len(found) or any("." in name for name in found))))
 
 
 def _stands_above_row_names(rows: Sequence[Sequence[str]]) -> bool:
@@ -83,7 +89,7 @@ def may_lack_names(rows: Sequence[Sequence[str]]) -> bool:
         rows: All of the table, or the first ones.
     """
     first, _, numbers = _first_row(rows)
-    found = [first[at] for at in numbers if first[at]]
+    found = [first[index] for index in numbers if first[index]]
     usual = all(map(_YEAR.fullmatch, found)) or _is_counted(found) or (len(found) > 2 and _growing(found))
     return all(map(NUMBER.fullmatch, found)) and not usual
 
@@ -91,9 +97,11 @@ def may_lack_names(rows: Sequence[Sequence[str]]) -> bool:
 def _first_row(rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]], list[int]]:
     """Return the first row, the filled cells below each of its values, and which columns have numbers below it."""
     first, rest = [cell.strip() for cell in rows[0]], rows[1 : SAMPLE_LINES + 1]
-    columns = [[row[at].strip() for row in rest if at < len(row) and row[at].strip()] for at in range(len(first))]
-    numbers = [at for at, cells in enumerate(columns) if _are_numbers(cells)]
-    few = [at for at, cells in enumerate(columns) if len(cells) > 1 and all(map(NUMBER.fullmatch, cells))]
+    columns = [
+        [row[index].strip() for row in rest if index < len(row) and row[index].strip()] for index in range(len(first))
+    ]
+    numbers = [index for index, cells in enumerate(columns) if _are_numbers(cells)]
+    few = [index for index, cells in enumerate(columns) if len(cells) > 1 and all(map(NUMBER.fullmatch, cells))]
     return first, columns, numbers or few
 
 
@@ -112,17 +120,17 @@ def is_units_row(rows: Sequence[Sequence[str]], *, missing: Collection[str] = ()
     if len(rest) < MIN_LINES or any(len(row) != len(first) for row in rest) or any(map(NUMBER.fullmatch, first)):
         return False
     numbers, units = 0, 0
-    for at, cell in enumerate(first):
-        below = [row[at].strip() for row in rest if row[at].strip() not in missing]
+    for index, cell in enumerate(first):
+        below = [row[index].strip() for row in rest if row[index].strip() not in missing]
         if cell and (cell in below or len(cell) > _LONGEST_UNIT):
             return False
-        if below and sum(bool(NUMBER.fullmatch(one)) for one in below) > NUMBER_SHARE * len(below):
+        if below and sum(bool(NUMBER.fullmatch(cell)) for cell in below) > NUMBER_SHARE * len(below):
             numbers += 1
             if cell in missing:
                 continue
             if not words and not _UNIT.fullmatch(cell):
                 return False
-            units += any(one.isalpha() or one in "%°€$£" for one in cell)
+            units += any(char.isalpha() or char in "%°€$£" for char in cell)
     texts = sum(bool(cell) for cell in first)
     return numbers > 1 and units > 1 and 2 * units > numbers and 2 * units >= texts
 
@@ -141,19 +149,19 @@ def _names_year(name: str, cells: Sequence[str]) -> bool:
 def _ascending(numbers: Sequence[str]) -> bool:
     """Return whether four numbers or more grow from one to the next, as years or classes of size do."""
     return len(numbers) > 3 and all(
-        len(one) <= len(other) and one < other for one, other in itertools.pairwise(numbers)
+        len(number) <= len(other) and number < other for number, other in itertools.pairwise(numbers)
     )
 
 
 def _is_counted(names: Sequence[str]) -> bool:
     """Return whether names are the numbers from 0 on, as those that pandas makes."""
-    return list(names) == [str(at) for at in range(len(names))]
+    return list(names) == [str(index) for index in range(len(names))]
 
 
 def _growing(numbers: Sequence[str]) -> bool:
     """Return whether plain numbers, two at least, grow from one to the next."""
     try:
-        return len(numbers) > 1 and all(one < other for one, other in itertools.pairwise(map(float, numbers)))
+        return len(numbers) > 1 and all(number < other for number, other in itertools.pairwise(map(float, numbers)))
     except ValueError:
         return False
 
@@ -173,7 +181,7 @@ def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
         tabs: Whether a tab parts the columns.
     """
     comments = 1 if len(lines) > 1 and _SEPARATOR_LINE.fullmatch(lines[0]) else 0
-    filled = next((at for at, line in enumerate(lines) if line.strip(BLANKS) or not line), 0)
+    filled = next((index for index, line in enumerate(lines) if line.strip(BLANKS) or not line), 0)
     if not any(NUMBER.fullmatch(part) for line in lines[filled : filled + 1] for part in re.split(f"[{BLANKS}]", line)):
         comments = max(comments, filled)  # else it is data without names
     first = comments
@@ -200,7 +208,7 @@ def is_hash_header(line: str, lines: Sequence[str], separator: str) -> bool:
         separator: Between values.
     """
     try:
-        (names,), rows = parse_rows([line], separator), parse_rows([one for one in lines if one.strip()], separator)
+        (names,), rows = parse_rows([line], separator), parse_rows([line for line in lines if line.strip()], separator)
     except ValueError:
         return False
     names = [name.strip() for name in names]
@@ -209,13 +217,13 @@ def is_hash_header(line: str, lines: Sequence[str], separator: str) -> bool:
         return False
     if alike[:1] != [True] or sum(alike) <= NUMBER_SHARE * len(rows):
         return False
-    numbers = [any(NUMBER.fullmatch(one.strip()) for one in row) for row in rows]
+    numbers = [any(NUMBER.fullmatch(cell.strip()) for cell in row) for row in rows]
     return numbers[0] or (not any(numbers) and len(names) > 2 and not line[1:2].isspace())
 
 
 def _are_names(cells: Sequence[str]) -> bool:
     """Return whether cells can be a header: words, and behind the first one years."""
-    return not any(NUMBER.fullmatch(cell) and not (at and _YEAR.fullmatch(cell)) for at, cell in enumerate(cells))
+    return not any(NUMBER.fullmatch(cell) and not (index and _YEAR.fullmatch(cell)) for index, cell in enumerate(cells))
 
 
 def _title_lines(lines: Sequence[str], tabs: bool) -> int:
@@ -239,7 +247,7 @@ def _title_lines(lines: Sequence[str], tabs: bool) -> int:
         if len(header) < 2 or not lines[count].strip() or not any(cell.strip() for cell in header[1:]):
             continue  # one more line of the title
         split = max(sum(1 for cell in row if cell) for row in above) > 1
-        last = max(at for at, cell in enumerate(header) if cell.strip()) + 1
+        last = max(index for index, cell in enumerate(header) if cell.strip()) + 1
         alike = [row for row in rows if len(row) in (last, len(header))]
         named = [cell.strip() for cell in header if cell.strip()]
         words = len(named) > 0.7 * len(header) and _are_names(named)
@@ -269,14 +277,15 @@ def _lines_above_names(lines: Sequence[str], tabs: bool) -> int:
     except csv.Error:
         return 0
     below = [
-        [one.strip() for one in cells if one.strip()] for cells in itertools.zip_longest(*rows[end:], fillvalue="")
+        [cell.strip() for cell in cells if cell.strip()] for cells in itertools.zip_longest(*rows[end:], fillvalue="")
     ]
-    columns = [at for at, cells in enumerate(below) if at and _are_numbers(cells)]  # numbers of rows have no name
+    # Numbers of rows have no name.
+    columns = [index for index, cells in enumerate(below) if index and _are_numbers(cells)]
     heads, figures = list[int](), 0
     for at, row in enumerate(rows[:end] if len(columns) > 1 else []):
         cells = [row[column].strip() for column in columns if column < len(row) and row[column].strip()]
         years = not heads and all(map(_YEAR.fullmatch, cells))  # which are names
-        numbers = 0 if years else sum(bool(NUMBER.fullmatch(one)) for one in cells)
+        numbers = 0 if years else sum(bool(NUMBER.fullmatch(cell)) for cell in cells)
         if 2 * numbers >= len(columns):
             break
         figures += numbers
@@ -284,7 +293,7 @@ def _lines_above_names(lines: Sequence[str], tabs: bool) -> int:
             heads.append(at)
     else:
         return 0
-    first = next((at for at in reversed(heads) if at - 1 not in heads), 0)
+    first = next((index for index in reversed(heads) if index - 1 not in heads), 0)
     named = [cell.strip() for cell in rows[first] if cell.strip()]
     if heads and heads[0] < first and not figures:  # names stand above; those with figures have a table of their own
         return 0
@@ -303,7 +312,7 @@ def heads_above(lines: Sequence[str], header: Sequence[str], separator: str) -> 
     rows = parse_rows(lines, separator) if lines and len(set(names)) < len(names) else []
     count = 0
     for row in reversed(rows):
-        cells = [one.strip() for one in row]
+        cells = [cell.strip() for cell in row]
         if len(cells) != len(header) or sum(map(bool, cells)) < 2 or not _are_names(cells):
             break
         count += 1
@@ -313,15 +322,15 @@ def heads_above(lines: Sequence[str], header: Sequence[str], separator: str) -> 
 def _is_text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether three different words or more stand above rows nearly all of which have as many values."""
     full = [row for row in rows if len(row) == len(header) and 2 * sum(map(bool, map(str.strip, row))) > len(header)]
-    words = all(header) and not any(one[0].isspace() for one in header)  # in prose blanks follow the commas
+    words = all(header) and not any(name[0].isspace() for name in header)  # in prose blanks follow the commas
     return words and len(set(header)) == len(header) > 2 and len(full) > NUMBER_SHARE * max(1, len(rows))
 
 
 def _has_gaps(above: Sequence[Sequence[str]], header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether lines that begin with a title have gaps, and the header and rows below them have none."""
     full = [header, *rows[:MIN_LINES]]
-    one = sum(map(bool, above[0])) == 1
-    return one and not any(map(all, above)) and all(cell.strip() for row in full for cell in row)
+    single = sum(map(bool, above[0])) == 1
+    return single and not any(map(all, above)) and all(cell.strip() for row in full for cell in row)
 
 
 def _is_title(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int, split: bool) -> bool:
@@ -339,7 +348,7 @@ def _is_title(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int, s
     if not split:
         foreign = len(rows[0]) == 1 and '"' not in lines[0] and any(separator in lines[0] for separator in SEPARATORS)
         return words or blank or not (foreign or all(row[0] for row in rows))
-    widths = [max((at + 1 for at, cell in enumerate(row) if cell), default=0) for row in rows]
+    widths = [max((index + 1 for index, cell in enumerate(row) if cell), default=0) for row in rows]
     if max(widths) < width:
         return words or blank
     wider = all(filled > width and not _are_names(row) for filled, row in zip(widths, rows, strict=True))
@@ -352,7 +361,7 @@ def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
     Args:
         rows: The header first; empty ones included, which are counted up to the last row of the table.
     """
-    filled = [at for at, row in enumerate(rows) if any(map(str.strip, row))]
+    filled = [index for index, row in enumerate(rows) if any(map(str.strip, row))]
     if not filled:
         return 0
     width = sum(1 for cell in rows[0] if cell.strip())
@@ -374,7 +383,9 @@ def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
         end -= 1
     if width >= 3:  # rows in which only the first column is filled may be of the table
         first_values = [row[0].strip() for row in rows[1:end] if row]
-        end = next((at for at in range(end, last) if rows[at] and is_note(rows[at][0].strip(), first_values)), last)
+        end = next(
+            (index for index in range(end, last) if rows[index] and is_note(rows[index][0].strip(), first_values)), last
+        )
     while end > 1 and not any(map(str.strip, rows[end - 1])):
         end -= 1
     return _without_words(rows[:end], width) - 1
@@ -394,15 +405,17 @@ def _without_words(rows: Sequence[Sequence[str]], width: int) -> int:
         end -= 1
     keyed = all(row and row[0].strip() for row in rows[1:end])
     columns = [
-        [one.strip() for one in cells if one.strip()] for cells in itertools.zip_longest(*rows[1:end], fillvalue="")
+        [cell.strip() for cell in cells if cell.strip()] for cells in itertools.zip_longest(*rows[1:end], fillvalue="")
     ]
-    words = [at for row in rows[end:] for at, cell in enumerate(row) if cell.strip() and _are_numbers(columns[at])]
-    return end if keyed and words and len(rows) > end + 1 else len(rows)
+    values = [
+        index for row in rows[end:] for index, cell in enumerate(row) if cell.strip() and _are_numbers(columns[index])
+    ]
+    return end if keyed and values and len(rows) > end + 1 else len(rows)
 
 
 def _is_keyless(row: Sequence[str], width: int) -> bool:
     """Return whether a row is half empty at least and holds no number, nor a value behind one in its first column."""
-    filled = [at for at, cell in enumerate(row) if cell.strip()]
+    filled = [index for index, cell in enumerate(row) if cell.strip()]
     return 2 * len(filled) <= width and (not filled or filled[-1] == 0 or filled[0] > 0) and not _number_columns([row])
 
 
@@ -419,19 +432,21 @@ def is_note(text: str, values: Sequence[str]) -> bool:
     return sentence and len(text) > max(map(len, values), default=0)
 
 
-def _ends_table(rows: Sequence[Sequence[str]], at: int, width: int, number_columns: set[int]) -> bool:
+def _ends_table(rows: Sequence[Sequence[str]], index: int, width: int, number_columns: set[int]) -> bool:
     """Return whether what follows a row is none of the table: notes, or another table.
 
     More rows of several values than the table has are of it, and so are rows half of which look like those above.
     """
-    below = [row for row in rows[at:] if sum(map(bool, map(str.strip, row))) > 1]
-    return len(below) < at and 2 * sum(not _is_other(row, width, number_columns) for row in below) < max(1, len(below))
+    below = [row for row in rows[index:] if sum(map(bool, map(str.strip, row))) > 1]
+    return len(below) < index and 2 * sum(not _is_other(row, width, number_columns) for row in below) < max(
+        1, len(below)
+    )
 
 
 def _is_other(row: Sequence[str], width: int, number_columns: set[int]) -> bool:
     """Return whether a row below an empty one is none of the table: a note, or the header of another table."""
-    numbers = {at for at, cell in enumerate(row) if NUMBER.fullmatch(cell.strip())}
-    filled = {at for at, cell in enumerate(row) if cell.strip()}
+    numbers = {index for index, cell in enumerate(row) if NUMBER.fullmatch(cell.strip())}
+    filled = {index for index, cell in enumerate(row) if cell.strip()}
     if len(filled) * 2 <= width:
         fits = len(filled) > 1 and bool(numbers) and numbers == filled & number_columns
         return 0 not in numbers & number_columns and not fits
@@ -439,4 +454,4 @@ def _is_other(row: Sequence[str], width: int, number_columns: set[int]) -> bool:
 
 
 def _number_columns(rows: Sequence[Sequence[str]]) -> set[int]:
-    return {at for row in rows for at, cell in enumerate(row) if NUMBER.fullmatch(cell.strip())}
+    return {index for row in rows for index, cell in enumerate(row) if NUMBER.fullmatch(cell.strip())}

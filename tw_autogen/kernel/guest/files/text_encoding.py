@@ -8,6 +8,8 @@ import re
 import unicodedata
 from collections import Counter
 
+from .plural import pluralize
+
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -32,7 +34,7 @@ _LETTERS = tuple(frozenset(f"{alphabet}{alphabet.upper()}" + "İ" * ("ı" in alp
 _RARER = 0.001
 """What each language counts less than the one before it."""
 _COUNTED = (
-    *((letter, 1 - _RARER * at) for at, letter in enumerate(_LETTERS)),
+    *((letter, 1 - _RARER * index) for index, letter in enumerate(_LETTERS)),
     (frozenset().union(*_LETTERS[:_WESTERN_COUNT], _LETTERS[-1]), 0.7),
     (frozenset().union(*_LETTERS[_WESTERN_COUNT:-1]), 0.65),
 )
@@ -113,8 +115,8 @@ def _letters_score(text: str) -> float:
     """
     letters, signs, wrong = Counter[str](), Counter[str](), 0
     for match in itertools.islice(_MARK.finditer(text), _MAX_MARKS):
-        sign, at = match[0], match.start()
-        before, after = text[at - 1 : at], text[at + 1 : at + 2]
+        sign, position = match[0], match.start()
+        before, after = text[position - 1 : position], text[position + 1 : position + 2]
         if sign == "\xb5" or not sign.isalpha():
             within = before.isalpha() and after.isalpha() and sign not in _SIGNS_IN_WORDS
             nonsense = (
@@ -124,7 +126,7 @@ def _letters_score(text: str) -> float:
             opens = bool(after.strip()) and not before.isalnum()
             closes = bool(before.strip()) and not after.isalnum()
             known = (
-                bool(_MICRO.match(text, at))
+                bool(_MICRO.match(text, position))
                 if sign == "\xb5"
                 else before.isalnum() and after.isalnum() != (sign in "®™")
             )
@@ -155,9 +157,9 @@ def _guessed_encoding(text: bytes) -> str:
         best = from_bytes(_DIGITS_AND_SIGNS.sub(b"\n", text), cp_isolation=list(GUESSED)).best()
     if best is None or "cp1252" in best.could_be_from_charset:
         return ""
-    words = [len(match) for match in _BEYOND_ASCII.findall(str(best))]
-    alone = not foreign and 2 * sum(word for word in words if word > 1) <= sum(words)
-    if alone or sum(words) < _MIN_GUESSED:
+    lengths = [len(match) for match in _BEYOND_ASCII.findall(str(best))]
+    alone = not foreign and 2 * sum(length for length in lengths if length > 1) <= sum(lengths)
+    if alone or sum(lengths) < _MIN_GUESSED:
         return ""
     return next(one for one in GUESSED if one in best.could_be_from_charset)
 
@@ -187,7 +189,7 @@ def encoding_words(encoding: str, text: str, *, broken: int = 0) -> str:
         broken: How many places of UTF-8 are not.
     """
     if encoding in UTF8 and broken:
-        return f", {encoding} with bytes that are not in {broken} place{'s' * (broken > 1)}"
+        return f", {encoding} with bytes that are not in {pluralize(broken, 'place')}"
     if encoding == "utf-8":
         return ""
     if encoding in GUESSED:
@@ -215,7 +217,7 @@ def late_encoding(text: bytes) -> str:
 
 def _from_first_letter(piece: bytes) -> bytes:
     """Return a piece of a text without what may be the end of a letter of UTF-8 in front."""
-    return piece[next((at for at, byte in enumerate(piece[:4]) if not 0x80 <= byte < 0xC0), 0) :]
+    return piece[next((index for index, byte in enumerate(piece[:4]) if not 0x80 <= byte < 0xC0), 0) :]
 
 
 def can_be_utf8(piece: bytes) -> bool:

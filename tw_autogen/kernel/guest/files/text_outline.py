@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from .plural import pluralize
+
 _WHOLE_CHARS = 1500
 """A text up to here is quoted whole."""
 _QUOTED_CHARS = 2600
@@ -49,61 +51,68 @@ def text_lines(text: str, *, terms: Collection[str] = (), cut: bool = False) -> 
         A headline and lines: the whole text if it is short, else an outline and paragraphs.
     """
     lines = text.splitlines()
-    count = f"text of {len(lines)} line{'' if len(lines) == 1 else 's'}"
+    count = f"text of {pluralize(len(lines), 'line')}"
     if len(text) <= _WHOLE_CHARS and not cut:
         return count, lines
     head = f"{count}, {len(text)} characters" if not cut else f"text, the first {len(text)} characters of it"
     found = headings(lines)
-    said = []
-    if quoted := _telling_paragraphs(lines, terms, {at for at, _, _, _ in found}):
-        said.append("what it says of columns, of empty values and of formulas:")
-        said += [f"line {at + 1}: {paragraph}" for at, paragraph in quoted]
-    said += _outline(found) if found else ["it begins:", *_first_lines(lines)]
-    return head, said
+    notes = []
+    if quoted := _telling_paragraphs(lines, terms, {index for index, _, _, _ in found}):
+        notes.append("what it says of columns, of empty values and of formulas:")
+        notes += [f"line {index + 1}: {paragraph}" for index, paragraph in quoted]
+    notes += _outline(found) if found else ["it begins:", *_first_lines(lines)]
+    return head, notes
 
 
 def _outline(found: Sequence[tuple[int, int, str, int]]) -> list[str]:
     """Return a line for each heading, down to the level at which they are few; sizes with all that stands below."""
     deepest = next((most for most in (3, 2, 1) if sum(level <= most for _, level, _, _ in found) <= _MAX_HEADINGS), 1)
     merged: list[list[Any]] = []
-    for at, level, title, size in found:
+    for index, level, title, size in found:
         if level <= deepest or not merged:
-            merged.append([at, level, title, size])
+            merged.append([index, level, title, size])
         else:
             merged[-1][3] += size
-    said = ["sections, with characters:"]
+    outline = ["sections, with characters:"]
     shown = merged[:_MAX_HEADINGS]
-    said += [f"{'  ' * (level - 1)}line {at + 1}: {title} ({size})" for at, level, title, size in shown]
-    return said if len(merged) <= _MAX_HEADINGS else [*said, f"… {len(merged) - _MAX_HEADINGS} more sections"]
+    outline += [
+        f"{'  ' * (level - 1)}line {line_index + 1}: {title} ({size})" for line_index, level, title, size in shown
+    ]
+    return outline if len(merged) <= _MAX_HEADINGS else [*outline, f"… {len(merged) - _MAX_HEADINGS} more sections"]
 
 
 def headings(lines: Sequence[str]) -> list[tuple[int, int, str, int]]:
     """Return line number from 0, level from 1, title and size in characters of each section."""
     found: list[tuple[int, int, str]] = []
     fenced = False
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         fenced ^= line.lstrip().startswith("```")
         if fenced:
             continue
         if match := _HEADING.fullmatch(line.rstrip()):
             level = len(match[1]) if match[1] else match[3].strip(".").count(".") + 1
-            found.append((at, level, (match[2] or line).strip()))
-        elif at and lines[at - 1].strip() and _UNDERLINE.fullmatch(line) and not _is_listed(lines[at - 1], found, at):
-            found.append((at - 1, 1 if line[0] == "=" else 2, lines[at - 1].strip()))
-    if any(lines[at].startswith("#") for at, _, _ in found):  # numbers begin the items of lists then
+            found.append((index, level, (match[2] or line).strip()))
+        elif (
+            index
+            and lines[index - 1].strip()
+            and _UNDERLINE.fullmatch(line)
+            and not _is_listed(lines[index - 1], found, index)
+        ):
+            found.append((index - 1, 1 if line[0] == "=" else 2, lines[index - 1].strip()))
+    if any(lines[index].startswith("#") for index, _, _ in found):  # numbers begin the items of lists then
         found = [one for one in found if lines[one[0]].startswith("#")]
     if not found:
         return []
-    ends = [at for at, _, _ in found[1:]] + [len(lines)]
+    ends = [index for index, _, _ in found[1:]] + [len(lines)]
     return [
-        (at, level, title[:120], sum(len(line) + 1 for line in lines[at:end]))
-        for (at, level, title), end in zip(found, ends, strict=True)
+        (index, level, title[:120], sum(len(line) + 1 for line in lines[index:end]))
+        for (index, level, title), end in zip(found, ends, strict=True)
     ]
 
 
-def _is_listed(line: str, found: Sequence[tuple[int, int, str]], at: int) -> bool:
+def _is_listed(line: str, found: Sequence[tuple[int, int, str]], index: int) -> bool:
     """Return whether a line above a rule is an item of a list, or is a heading already."""
-    return bool(_ITEM.match(line)) or bool(found) and found[-1][0] == at - 1
+    return bool(_ITEM.match(line)) or bool(found) and found[-1][0] == index - 1
 
 
 def _first_lines(lines: Sequence[str]) -> list[str]:
@@ -126,32 +135,34 @@ def _telling_paragraphs(lines: Sequence[str], terms: Collection[str], titles: se
             list is about, or beside something else.
         titles: Numbers of lines that are headings.
     """
-    words = {term.lower() for term in terms if len(term) >= _FEW_TERM_CHARS}
+    plain_terms = {term.lower() for term in terms if len(term) >= _FEW_TERM_CHARS}
     plain = {term.lower() for term in terms if term.isalpha() and (term.islower() or term.istitle())}
-    pattern = re.compile(r"(?<!\w)(" + "|".join(map(re.escape, sorted(words, key=len, reverse=True))) + r")(?!\w)")
+    pattern = re.compile(
+        r"(?<!\w)(" + "|".join(map(re.escape, sorted(plain_terms, key=len, reverse=True))) + r")(?!\w)"
+    )
     scored = []
-    for at, paragraph in _paragraphs(lines):
-        if at in titles:
+    for index, paragraph in _paragraphs(lines):
+        if index in titles:
             continue
         paragraph = paragraph[:_LONGEST_PARAGRAPH]
-        mentioned = set(pattern.findall(paragraph.lower())) if words else set()
+        mentioned = set(pattern.findall(paragraph.lower())) if plain_terms else set()
         named = {one.lower() for one in _CODE.findall(paragraph)}
         if match := _NAMED.match(paragraph):
             named.add(match[1].lower())
-        telling = (mentioned - plain) | (named & words)
+        telling = (mentioned - plain) | (named & plain_terms)
         of_data = bool(mentioned or _OF_DATA.search(paragraph))
         formula = _FORMULA.search(paragraph) or (of_data and _FORMULA_WORDS.search(paragraph))
         rules = 2 * bool(of_data and _EMPTY.search(paragraph)) + 2 * bool(formula)
         score = rules + min(3, len(telling)) + bool(rules and mentioned)
-        if words and not mentioned:
+        if plain_terms and not mentioned:
             score -= 1
         if score > 1 or telling:
-            scored.append((score, at, paragraph))
+            scored.append((score, index, paragraph))
     left, kept = _QUOTED_CHARS, []
-    for _, at, paragraph in sorted(scored, key=lambda one: (-one[0], one[1])):
+    for _, index, paragraph in sorted(scored, key=lambda one: (-one[0], one[1])):
         if len(paragraph) <= left:
             left -= len(paragraph)
-            kept.append((at, paragraph))
+            kept.append((index, paragraph))
     return sorted(kept)
 
 
@@ -159,13 +170,13 @@ def _paragraphs(lines: Sequence[str]) -> list[tuple[int, str]]:
     """Return first line, from 0, and text of each paragraph; an item of a list is one of its own."""
     found: list[tuple[int, list[str]]] = []
     fresh = True
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if not line.strip():
             fresh = True
             continue
         if fresh or _ITEM.match(line) or not found:
-            found.append((at, [line.strip()]))
+            found.append((index, [line.strip()]))
         else:
             found[-1][1].append(line.strip())
         fresh = False
-    return [(at, " ".join(parts)) for at, parts in found]
+    return [(index, " ".join(parts)) for index, parts in found]

@@ -22,7 +22,8 @@ from .csv_dialect import (
     parse_rows,
     parse_table,
 )
-from .number_signs import NumberSigns, code_columns, find_signs, is_number, long_integer_columns
+from .number_separators import NumberSeparators, code_columns, find_number_separators, is_number, long_integer_columns
+from .plural import pluralize
 from .table_blocks import TableBlock, find_blocks, find_side_blocks
 from .table_extent import has_names, heads_above, is_note, is_units_row, may_lack_names, rows_of_table
 from .total_rows import total_notes
@@ -95,14 +96,14 @@ class TextTable:
         later = f" and {self.later} of the others" if self.later else ""
         sample = f", judged by its first {len(self.rows) - self.later} rows{later}" if self.sampled else ""
         headline = f"{count} rows x {len(self.names)} columns{where}{sample}"
-        lines = [f"| {one}" for one in self.raw]
+        lines = [f"| {line}" for line in self.raw]
         said = column_lines(columns)
         if not (self.named and self.quoted):  # the names are numbers or tuples
             said = [f"column {column.line.replace(repr(column.name), column.name, 1)}" for column in columns]
         lines += said[:_SHOWN_COLUMNS]
         if len(self.names) > len(columns) or len(said) > _SHOWN_COLUMNS:
             lines.append(f"… and more columns, up to {self.names[-1]!r}")
-        if twice := [one for one, count in Counter(self.names).items() if count > 1][:5]:
+        if twice := [name for name, count in Counter(self.names).items() if count > 1][:5]:
             names = pandas_names(self.names)
             second = names[self.names.index(twice[0], self.names.index(twice[0]) + 1)]
             called = f"; pandas calls the second {second!r}" if self.missing is MISSING else ""
@@ -154,8 +155,8 @@ def csv_table(
     if not doubtful and _is_narrow(rows):  # it says something of the file
         return csv_table(start, name, above + 1, separator, call=call, doubtful=True)
     named, notes = has_names(rows) and not (doubtful and any(map(is_number, rows[0]))), []
-    rows = rows if named else [[str(at) for at in range(len(rows[0]))], *rows]
-    header, data = [one or f"Unnamed: {at}" for at, one in enumerate(rows[0])], rows[1:]
+    rows = rows if named else [[str(index) for index in range(len(rows[0]))], *rows]
+    header, data = [name or f"Unnamed: {index}" for index, name in enumerate(rows[0])], rows[1:]
     below: list[list[str]] = []
     if not sampled:
         count = rows_of_table(rows)
@@ -167,7 +168,7 @@ def csv_table(
     skipped = _records(start.lines[:above])
     notes += [f"{_SECOND_LINE[second].format(pairs=_pairs(skipped, 2))}: {_row(data[0])}"] if second else []
     if heads := heads_above(start.lines[:above], rows[0], separator) if named and not second else 0:
-        lines_of = f"{heads} line{'s' * (heads > 1)} above the names may hold heads of them"
+        lines_of = f"{pluralize(heads, 'line')} above the names may hold heads of them"
         notes.append(f"{lines_of}, {_pairs(skipped - heads, heads + 1)}")
     units = second in ("units", "grouped")
     data = data[units:]
@@ -187,20 +188,20 @@ def csv_table(
     data = [*data, *later]
     wide = [row for row in data if len(row) > len(header)]
     short = [row for row in data if len(row) < len(header)]
-    signs = find_signs(data, separator)
-    notes += _doubtful_signs(header, signs)
+    separators = find_number_separators(data, separator)
+    notes += _doubtful_separators(header, separators)
     called = pandas_names(header) if named else header
-    codes = code_columns(called, data, signs.thousands)
+    codes = code_columns(called, data, separators.thousands)
     if any(any(row[len(header) :]) for row in wide):
         notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(wide[0])}")
     if comments := [row for row in short if row[0].startswith("#")]:
-        lines_of = f"{len(comments)} line{'s' * (len(comments) > 1)} among its rows begin{'s' * (len(comments) == 1)}"
+        lines_of = f"{pluralize(len(comments), 'line')} among its rows begin{'s' * (len(comments) == 1)}"
         notes.append(f"{lines_of} with '#', as comments do, which comment='#' leaves out: {_row(comments[0])}")
     elif short:
         notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(short[0])}")
     notes += _doubtful_names(header, rows) if named else [_NO_NAMES]
     if not sampled:
-        notes += total_notes(header, data, decimal=signs.decimal, thousands=signs.thousands)
+        notes += total_notes(header, data, decimal=separators.decimal, thousands=separators.thousands)
     notes += _below_notes(below, [row[0].strip() for row in data if row])
     if len(header) == 1 and any(any(row[1:]) for row in wide) and not any("\t" in line for line in start.lines):
         return csv_table(start, name, above, "\t", call=call, doubtful=doubtful)  # commas of texts part its lines
@@ -209,8 +210,8 @@ def csv_table(
     dialect = CsvDialect(
         separator,
         start.encoding,
-        signs.decimal,
-        signs.thousands,
+        separators.decimal,
+        separators.thousands,
         skipped,
         codes,
         () if start.rows else long_integer_columns(called, data),
@@ -232,8 +233,8 @@ def csv_table(
         sampled=sampled,
         later=len(later),
         notes=notes,
-        decimal=signs.decimal,
-        thousands=signs.thousands,
+        decimal=separators.decimal,
+        thousands=separators.thousands,
         call=call(dialect) if call else dialect.call(name),
         named=named,
     )
@@ -263,7 +264,7 @@ def _parsed_rows(
         elif parse_rows([*lines, "\n", "end"], separator, **quoting)[-1] != ["end"]:  # pandas fails there
             quoting = {"quoting": csv.QUOTE_NONE}
             rows = parse_rows(lines, separator, **quoting)
-    del rows[: next((at for at, row in enumerate(rows) if not _is_blank(row)), len(rows))]
+    del rows[: next((index for index, row in enumerate(rows) if not _is_blank(row)), len(rows))]
     if not rows:
         raise ValueError("it has no rows")
     rows[0][0] = rows[0][0].lstrip("\ufeff")
@@ -320,7 +321,7 @@ def _have_commas(pairs: Sequence[Sequence[str]]) -> bool:
     """Return whether what a comma parts is one value: a number but for those that R counts its rows by, or a text."""
     if all(after[:1] == " " and not is_number(after.strip()) for _, after in pairs):
         return True
-    counted = all(before == str(at) for at, (before, _) in enumerate(pairs, 1))
+    counted = all(before == str(number) for number, (before, _) in enumerate(pairs, 1))
     return not counted and all(NUMBER.fullmatch(f"{before},{after}".strip(" €$£¥")) for before, after in pairs)
 
 
@@ -334,7 +335,7 @@ _NO_NAMES = "its first line holds no names: with header=None the columns are the
 
 
 def _doubtful_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    if (alone := all(is_number(one.strip()) for one in header)) or may_lack_names(rows):
+    if (alone := all(is_number(name.strip()) for name in header)) or may_lack_names(rows):
         names = "in its first line" if alone else "above its numbers"
         return [f"every name {names} is a number; if that line is data, read it with header=None"]
     return []
@@ -350,15 +351,18 @@ def _below_notes(below: Sequence[Sequence[str]], values: Sequence[str]) -> list[
     if not below:
         return []
     may = not any(any(map(str.strip, row[1:])) or is_note(row[0].strip(), values) for row in below)
-    said = f"{len(below)} line{'s' * (len(below) > 1)} below its rows, {'which may be ' * may}no rows of it:"
-    return [said, *(f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES]))]
+    headline = f"{pluralize(len(below), 'line')} below its rows, {'which may be ' * may}no rows of it:"
+    return [headline, *(f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES]))]
 
 
-def _doubtful_signs(names: Sequence[str], signs: NumberSigns) -> list[str]:
+def _doubtful_separators(names: Sequence[str], separators: NumberSeparators) -> list[str]:
     """Return a note on columns of numbers whose points, or commas, stand before three digits, as between thousands."""
-    found, kind = [repr(names[at]) for at in signs.doubtful if at < len(names)], {".": "points", ",": "commas"}
-    sign = kind.get(signs.thousands or signs.decimal, "signs")
-    other = "in front of decimals" if signs.thousands else "between thousands"
+    found, kind = (
+        [repr(names[index]) for index in separators.doubtful if index < len(names)],
+        {".": "points", ",": "commas"},
+    )
+    sign = kind.get(separators.thousands or separators.decimal, "signs")
+    other = "in front of decimals" if separators.thousands else "between thousands"
     return [f"{sign} in {', '.join(found)} may stand {other}, which is not certain"] * bool(found)
 
 
@@ -402,8 +406,8 @@ def drop_blank_rows(rows: Sequence[list[str]]) -> tuple[list[list[str]], list[st
     """Return the rows that have a value, and a note on the others."""
     filled = [row for row in rows if any(cell.strip() for cell in row)]
     count = len(rows) - len(filled)
-    words = f"{count} empty row{'s' * (count > 1)}, separators only, not counted; pandas reads nan there"
-    return filled, [words] if count else []
+    note = f"{pluralize(count, 'empty row')}, separators only, not counted; pandas reads nan there"
+    return filled, [note] if count else []
 
 
 def _total(start: TextStart, seen: int, share: float) -> str:
@@ -440,15 +444,15 @@ def blocks_of_text(start: TextStart, separator: str) -> tuple[list[TableBlock], 
         return found, separator
     if not any(map(_may_part, lines[1:])):
         return [], separator
-    for one in (separator, *(other for other in SEPARATORS if other != separator)):
-        if one != separator and sum(one in line for line in lines) < 4:
+    for candidate in (separator, *(other for other in SEPARATORS if other != separator)):
+        if candidate != separator and sum(candidate in line for line in lines) < 4:
             continue
-        rows = parse_rows(lines, one)
+        rows = parse_rows(lines, candidate)
         if rows and rows[0]:
             rows[0][0] = rows[0][0].lstrip("\ufeff")
         found = find_blocks(rows)
-        if one == separator and found or sum(bool(block.header) for block in found) > 1:
-            return found, one
+        if candidate == separator and found or sum(bool(block.header) for block in found) > 1:
+            return found, candidate
     return [], separator
 
 
@@ -472,19 +476,19 @@ def block_lines(
     lines: list[str] = []
     columns: list[Column] = []
     known: dict[tuple[str, ...], int] = {}
-    count = sum(bool(one.header) for one in blocks)
+    count = sum(bool(block.header) for block in blocks)
     number = 0
-    for at, block in enumerate(blocks):
-        if at == _MAX_BLOCKS:
-            lines.append(f"… {len(blocks) - at} more of them, down to line {blocks[-1].end}")
+    for index, block in enumerate(blocks):
+        if index == _MAX_BLOCKS:
+            lines.append(f"… {len(blocks) - index} more of them, down to line {blocks[-1].end}")
             break
         if not block.header:
             lines += _group_lines(block)
             continue
         number += 1
-        names = [one or f"Unnamed: {(block.left or 0) + at}" for at, one in enumerate(block.header)]
+        names = [name or f"Unnamed: {(block.left or 0) + at}" for at, name in enumerate(block.header)]
         title = f" under {show(block.title)}" if block.title else ""
-        size = f"{len(block.rows)} row{'s' * (len(block.rows) > 1)} x {len(names)} columns"
+        size = f"{pluralize(len(block.rows), 'row')} x {len(names)} columns"
         place = "" if block.left is None else f"columns {block.left + 1}–{block.left + len(names)}, "
         lines.append(f"table {number}{title}: {place}header in line {block.header_at + 1}, {size}")
         same = known.setdefault(tuple(names), number)
@@ -495,7 +499,7 @@ def block_lines(
         if same == number and len(block.rows) >= _RAW_LINES and len(columns) + len(some) <= _SHOWN_COLUMNS:
             lines += [f"  {line}" for line in column_lines(some)]
         else:
-            lines += [f"  {one.line}" for one in some if any(word in one.line for word in _TELLING)]
+            lines += [f"  {column.line}" for column in some if any(word in column.line for word in _TELLING)]
         totals = total_notes(names, block.rows, decimal=dialect.decimal, thousands=dialect.thousands)
         lines += [f"  {total}" for total in totals]
         lines.append(f"  {call(dialect) if number == 1 else call(dialect).replace(repr(name), '…', 1)}")
@@ -508,15 +512,15 @@ def block_lines(
 def _profiled(block: TableBlock, names: Sequence[str], separator: str) -> tuple[list[Column], CsvDialect]:
     """Return the columns of a table, and how it has to be read."""
     rows = [row[: len(names)] for row in block.rows]
-    signs = find_signs(rows, separator)
-    columns = profile_columns(names, rows, decimal=signs.decimal, thousands=signs.thousands)
+    separators = find_number_separators(rows, separator)
+    columns = profile_columns(names, rows, decimal=separators.decimal, thousands=separators.thousands)
     left = block.left or 0
     wide = block.left is not None or any(len(row) > len(names) for row in block.rows)
-    codes = code_columns(names, rows, signs.thousands)
+    codes = code_columns(names, rows, separators.thousands)
     dialect = CsvDialect(
         separator,
-        decimal=signs.decimal,
-        thousands=signs.thousands,
+        decimal=separators.decimal,
+        thousands=separators.thousands,
         lines_above=block.header_at,
         codes=codes,
         long_integers=long_integer_columns(names, rows),
@@ -531,7 +535,7 @@ def _group_lines(block: TableBlock) -> list[str]:
     shown = [f"| {line.rstrip(',')[:_BLOCK_CHARS]}" for line in as_lines(block.rows[:_RAW_LINES])]
     if len(block.rows) == 1:
         return [f"line {block.at + 1}: {shown[0]}"]
-    return [f"lines {block.at + 1}–{block.end}, no table is certain:", *(f"  {one}" for one in shown)]
+    return [f"lines {block.at + 1}–{block.end}, no table is certain:", *(f"  {line}" for line in shown)]
 
 
 def _row(values: Sequence[str]) -> str:

@@ -49,17 +49,17 @@ def total_notes(
         thousands: Sign between groups of three digits.
     """
     labelled: dict[int, list[int]] = {}
-    for at in range(len(names)):
-        labels = {one for one in {_cell(row, at) for row in rows} if _is_label(one)}
+    for index in range(len(names)):
+        labels = {label for label in {_cell(row, index) for row in rows} if _is_label(label)}
         if labels:
-            labelled[at] = [number for number, row in enumerate(rows) if _cell(row, at) in labels]
+            labelled[index] = [number for number, row in enumerate(rows) if _cell(row, index) in labels]
     unnamed = [number for number, row in enumerate(rows) if row[:1] == [""]]
     if not labelled and unnamed == [len(rows) - 1]:
         labelled[0] = unnamed
     together = sorted({number for marked in labelled.values() for number in marked})
     if len(labelled) > 1 and (said := _note(names, rows, list(labelled), together, decimal, thousands)):
         return [said]
-    notes = (_note(names, rows, [at], marked, decimal, thousands) for at, marked in labelled.items())
+    notes = (_note(names, rows, [index], marked, decimal, thousands) for index, marked in labelled.items())
     return [note for note in notes if note]
 
 
@@ -85,18 +85,18 @@ def _note(
     """
     if len(rows) - len(marked) < _MIN_ROWS:
         return ""
-    others, apart = [at for at in range(len(names)) if at not in places], set(marked)
-    known = {at: {_cell(row, at) for number, row in enumerate(rows) if number not in apart} for at in others}
-    keys = [at for at in others if all(_cell(rows[number], at) in known[at] for number in marked)]
-    keyed = [tuple(_cell(row, at) for at in keys) for row in rows]
+    others, apart = [index for index in range(len(names)) if index not in places], set(marked)
+    known = {index: {_cell(row, index) for number, row in enumerate(rows) if number not in apart} for index in others}
+    keys = [index for index in others if all(_cell(rows[number], index) in known[index] for number in marked)]
+    keyed = [tuple(_cell(row, index) for index in keys) for row in rows]
     found: dict[str, list[str]] = {"sum": [], "nearly": [], "no sum": [], "unknown": []}
-    for at in others:
-        numbers = [_number(row, at, decimal, thousands) for row in rows]
-        found["unknown" if at in keys else _judge(numbers, marked, keyed)].append(names[at])
-    labels = sorted({one for number in marked for at in places if _is_label(one := _cell(rows[number], at))})
+    for column in others:
+        numbers = [_number(row, column, decimal, thousands) for row in rows]
+        found["unknown" if column in keys else _judge(numbers, marked, keyed)].append(names[column])
+    labels = sorted({label for number in marked for index in places if _is_label(label := _cell(rows[number], index))})
     if not labels and len(found["sum"]) < sum(map(bool, rows[marked[0]])):
         return ""
-    where = " and ".join(repr(names[at]) for at in places)
+    where = " and ".join(repr(names[index]) for index in places)
     last = list(marked) == [len(rows) - 1] and found["no sum"] and all(_bare(label) in _LABELS for label in labels)
     return _words(rows, where, labels, marked, found) if found["sum"] or found["nearly"] or last else ""
 
@@ -112,12 +112,12 @@ def _is_label(text: str) -> bool:
     return low in _LABELS or low.partition(" ")[0] in _LABELS or low.rpartition(" ")[2] in _LABELS
 
 
-def _cell(row: Sequence[str], at: int) -> str:
-    return row[at] if at < len(row) else ""
+def _cell(row: Sequence[str], index: int) -> str:
+    return row[index] if index < len(row) else ""
 
 
-def _number(row: Sequence[str], at: int, decimal: str, thousands: str) -> float | None:
-    return plain_number(_cell(row, at).strip(" $€£¥"), decimal, thousands)
+def _number(row: Sequence[str], index: int, decimal: str, thousands: str) -> float | None:
+    return plain_number(_cell(row, index).strip(" $€£¥"), decimal, thousands)
 
 
 def _judge(numbers: Sequence[float | None], marked: Sequence[int], keys: Sequence[tuple[str, ...]]) -> str:
@@ -131,8 +131,8 @@ def _judge(numbers: Sequence[float | None], marked: Sequence[int], keys: Sequenc
         marked: The numbers of the rows, in order.
         keys: Other labels of each row, length n.
     """
-    totals = {at: one for at in marked if (one := numbers[at]) is not None}
-    others = [0.0 if at in totals else number or 0.0 for at, number in enumerate(numbers)]
+    totals = {index: one for index in marked if (one := numbers[index]) is not None}
+    others = [0.0 if index in totals else number or 0.0 for index, number in enumerate(numbers)]
     if len(totals) < len(marked) or not any(others):
         return "unknown"
     upto = [0.0, *itertools.accumulate(others)]
@@ -143,9 +143,9 @@ def _judge(numbers: Sequence[float | None], marked: Sequence[int], keys: Sequenc
     for before, (at, total), after in zip([-1, *marked], totals.items(), [*marked[1:], len(numbers)], strict=False):
         beside = (upto[at] - upto[before + 1], upto[after] - upto[at + 1], keyed[keys[at]]) if len(marked) > 1 else ()
         sums = (upto[-1], *beside)
-        if not any(abs(total - one) <= lost for one in sums):
+        if not any(abs(total - row_sum) <= lost for row_sum in sums):
             nearly = True
-            if not any(abs(total - one) < _SHARE * abs(one) for one in sums):
+            if not any(abs(total - row_sum) < _SHARE * abs(row_sum) for row_sum in sums):
                 return "no sum"
     if sum(map(bool, others)) < _MIN_ROWS or not any(totals.values()):
         return "unknown"
@@ -171,12 +171,12 @@ def _words(
     exact, near, off = found["sum"][:1], found["nearly"][:1], found["no sum"][:1]
     sure = labels and all(_bare(label) in _LABELS for label in labels) and not near and not off
     rest = "other rows" if len(marked) > 1 else "the others"
-    said = [f"{one!r} is the sum of {rest}" for one in exact]
-    said += [f"{one!r} nearly" if exact else f"{one!r} is nearly the sum of {rest}" for one in near]
-    sums = ", ".join([*said, *(f"{one!r} is not" + f" the sum of {rest}" * (not said) for one in off)])
+    parts = [f"{total!r} is the sum of {rest}" for total in exact]
+    parts += [f"{total!r} nearly" if exact else f"{total!r} is nearly the sum of {rest}" for total in near]
+    sums = ", ".join([*parts, *(f"{total!r} is not" + f" the sum of {rest}" * (not parts) for total in off)])
     if len(marked) > 1:
         shown = ", ".join(map(show, labels[:_MAX_LABELS])) + (", …" if len(labels) > _MAX_LABELS else "")
         return f"{len(marked)} rows with {shown} in {where} {'are' if sure else 'may be'} totals: {sums}"
     place = {0: "first row", len(rows) - 1: "last row"}.get(marked[0], f"row {marked[0]}")
-    words = f"is a total, {exact[0]!r} the sum of the others" if sure else f"may be a total ({sums})"
-    return f"the {place} {words}: {as_lines([rows[marked[0]]])[0][:200]}"
+    verdict = f"is a total, {exact[0]!r} the sum of the others" if sure else f"may be a total ({sums})"
+    return f"the {place} {verdict}: {as_lines([rows[marked[0]]])[0][:200]}"

@@ -15,6 +15,7 @@ from typing import Any
 
 from .column_profile import MISSING, Column
 from .csv_dialect import CsvDialect, TextStart, as_lines
+from .plural import pluralize
 from .table_blocks import find_blocks, find_side_blocks
 from .table_extent import lines_above_header
 from .text_table import MAX_CELLS, TextTable, block_lines, csv_table
@@ -65,10 +66,10 @@ class Sheet:
             name: What code calls the file.
             several: The workbook has more sheets.
         """
-        cells = [[_cell(one) for one in row] for row in self.rows]
+        cells = [[_cell(value) for value in row] for row in self.rows]
         while cells and not any(cells[-1]):
             cells.pop()
-        filled = {at for row in cells for at, one in enumerate(row) if one}
+        filled = {index for row in cells for index, cell in enumerate(row) if cell}
         if not filled:
             return "empty", self.notes, []
         left, end = min(filled), max(filled) + 1
@@ -83,7 +84,7 @@ class Sheet:
         if not self.more and (blocks := find_blocks(cells)):
             headline, lines, columns = block_lines(blocks, name, ",", call)
             return headline, lines + self.notes, columns
-        above = next(at for at, row in enumerate(cells) if any(row))
+        above = next(index for index, row in enumerate(cells) if any(row))
         shown = as_lines(cells)
         above += lines_above_header(shown[above : above + _TITLE_ROWS])
         above = self._header_row(above)
@@ -93,7 +94,7 @@ class Sheet:
         table = csv_table(text, name, above, ",", call=call, grouped=self._is_grouped(above))
         values = [row[left:] for row in self.rows]
         below = values[table.first_line :][: table.read or None]
-        table.kinds = {at: kind for at in range(len(table.names)) if (kind := _kind(_column(at, below)))}
+        table.kinds = {index: kind for index in range(len(table.names)) if (kind := _kind(_column(index, below)))}
         table.notes += _names_no_text(values[table.first_line - 1]) if table.named else []
         table.notes += self._merged_notes(table, left) + self._unit_notes(table, left)
         table.notes += _error_cells(values) + self.notes
@@ -121,7 +122,7 @@ class Sheet:
         """
         following = (cells for cells in self.rows[row + 1 :] if any(map(_cell, cells)))
         rows = [self.rows[row], *itertools.islice(following, 1)]
-        filled = [[at for at, cell in enumerate(cells) if _cell(cell)] for cells in rows]
+        filled = [[index for index, cell in enumerate(cells) if _cell(cell)] for cells in rows]
         titles = [first for top, first, _, last in self.merged if top == row and last > first]
         return len(filled) == 2 and len(filled[0]) == 1 < len(filled[1]) and filled[0][0] in titles
 
@@ -135,36 +136,40 @@ class Sheet:
             if top == header + 1 and first < len(below):
                 spread[first : last + 1] = [below[first]] * (last + 1 - first)
         groups = [spread[first : last + 1] for _, first, row, last in self.merged if row == header and last > first]
-        filled = [one for one in below if _cell(one)]
+        filled = [value for value in below if _cell(value)]
         several = sum(map(bool, map(_cell, self.rows[header]))) > 1
-        return several and bool(groups) and all(map(all, groups)) and all(isinstance(one, str) for one in filled)
+        return several and bool(groups) and all(map(all, groups)) and all(isinstance(value, str) for value in filled)
 
     def _merged_notes(self, table: TextTable, left: int) -> list[str]:
         """Return a note on the merged cells that span rows of a table; some empty columns stand in front of it."""
         first, end = table.first_line, table.first_line + (table.read or len(self.rows))
-        spans = (at - left for top, at, bottom, last in self.merged if at == last and first <= top < bottom < end)
-        counts = Counter(at for at in spans if 0 <= at < len(table.names))
-        said = ", ".join(f"{table.names[at]!r} ({count})" for at, count in sorted(counts.items()))
+        spans = (
+            index - left for top, index, bottom, last in self.merged if index == last and first <= top < bottom < end
+        )
+        counts = Counter(index for index in spans if 0 <= index < len(table.names))
+        counted = ", ".join(f"{table.names[index]!r} ({count})" for index, count in sorted(counts.items()))
         why = "pandas reads the value in the first row of each and nan below it; ffill() fills down"
-        return [f"merged cells in {said}: {why}"] if said else []
+        return [f"merged cells in {counted}: {why}"] if counted else []
 
     def _unit_notes(self, table: TextTable, left: int) -> list[str]:
         """Return a note on currencies and percent signs that the formats of a table's numbers show."""
         counts: dict[int, Counter[str]] = {}
-        for (row, at), unit in self.units.items():
-            if row >= table.first_line and 0 <= at - left < len(table.names):
-                counts.setdefault(at - left, Counter())[unit] += 1
+        for (row, column), unit in self.units.items():
+            if row >= table.first_line and 0 <= column - left < len(table.names):
+                counts.setdefault(column - left, Counter())[unit] += 1
         columns: dict[str, list[str]] = {}
-        for at, units in sorted(counts.items()):
-            words = ", ".join(f"{unit or 'none'} ({count})" for unit, count in units.most_common())
+        for column, units in sorted(counts.items()):
+            counted = ", ".join(f"{unit or 'none'} ({count})" for unit, count in units.most_common())
             if set(units) != {""}:
-                columns.setdefault(words if len(units) > 1 else next(iter(units)), []).append(repr(table.names[at]))
-        said = []
-        for words, names in columns.items():
+                columns.setdefault(counted if len(units) > 1 else next(iter(units)), []).append(
+                    repr(table.names[column])
+                )
+        notes = []
+        for counted, names in columns.items():
             more = ", …" if len(names) > _MAX_UNITS else ""
-            said.append(f"{words} in {', '.join(names[:_MAX_UNITS])}{more}{', so 0.1 is 10 %' * ('%' in words)}")
+            notes.append(f"{counted} in {', '.join(names[:_MAX_UNITS])}{more}{', so 0.1 is 10 %' * ('%' in counted)}")
         part = f" of the first {_UNIT_ROWS} rows" if len(self.rows) > _UNIT_ROWS else ""
-        return [f"cell formats{part} show what the values don't: {'; '.join(said)}"] if said else []
+        return [f"cell formats{part} show what the values don't: {'; '.join(notes)}"] if notes else []
 
 
 def read_sheets(path: str, kind: str, *, max_sheets: int, max_rows: int) -> tuple[list[str], list[Sheet]]:
@@ -216,16 +221,16 @@ def _read_old_sheets(path: str, max_sheets: int, max_rows: int) -> tuple[list[st
             book = opened.enter_context(python_calamine.CalamineWorkbook.from_filelike(file))
         except python_calamine.CalamineError:  # by its suffix it tells why, such as a password
             book = opened.enter_context(python_calamine.CalamineWorkbook.from_path(path))
-        tables = [one for one in book.sheets_metadata if one.typ == python_calamine.SheetTypeEnum.WorkSheet]
+        tables = [sheet for sheet in book.sheets_metadata if sheet.typ == python_calamine.SheetTypeEnum.WorkSheet]
         sheets = []
         for about in tables[:max_sheets]:
-            one = book.get_sheet_by_name(about.name)
-            most = max(_FIRST_ROWS, min(max_rows, MAX_CELLS // (one.width or 1)))
-            read = one.to_python(skip_empty_area=False, nrows=most + 1)
+            old_sheet = book.get_sheet_by_name(about.name)
+            most = max(_FIRST_ROWS, min(max_rows, MAX_CELLS // (old_sheet.width or 1)))
+            read = old_sheet.to_python(skip_empty_area=False, nrows=most + 1)
             rows = [_without_end(list(map(_as_excel, row))) for row in read]
             hidden = about.visible != python_calamine.SheetVisibleEnum.Visible
-            merged = [(*first, *last) for first, last in one.merged_cell_ranges or ()]
-            sheets.append(Sheet(one.name, rows, len(rows) > most, hidden, merged=merged, engine="calamine"))
+            merged = [(*first, *last) for first, last in old_sheet.merged_cell_ranges or ()]
+            sheets.append(Sheet(old_sheet.name, rows, len(rows) > most, hidden, merged=merged, engine="calamine"))
         return [table.name for table in tables], sheets
 
 
@@ -240,10 +245,10 @@ def _units(rows: Iterable[Sequence[Any]]) -> dict[tuple[int, int], str]:
     """Return what the formats of cells show beside their numbers, by row and column; empty: nothing."""
     found: dict[tuple[int, int], str] = {}
     for row, cells in enumerate(rows):
-        for at, cell in enumerate(cells):
+        for index, cell in enumerate(cells):
             if isinstance(cell.value, (int, float)) and not isinstance(cell.value, bool):
                 with contextlib.suppress(IndexError):  # some programs write cells of styles that they don't write
-                    found[row, at] = _unit(str(cell.number_format))
+                    found[row, index] = _unit(str(cell.number_format))
     return found
 
 
@@ -256,8 +261,8 @@ def _unit(number_format: str) -> str:
         ('CHF', '$', '%', '')
     """
     shown = _LOCALE.sub("", number_format.partition(";")[0])
-    if found := _CURRENCY.search(shown):
-        return str(found[found.lastindex or 0]).strip()
+    if match := _CURRENCY.search(shown):
+        return str(match[match.lastindex or 0]).strip()
     return "%" if "%" in _QUOTED.sub("", shown) else ""
 
 
@@ -290,7 +295,7 @@ def _merged_and_formulas(path: str) -> tuple[dict[str, list[tuple[int, int, int,
                     found |= dict.fromkeys(_MERGED.findall(text) if len(found) < _MAX_MERGED else ())
                     cut = max(text.rfind(b"<"), len(text) - 100)
                     end, left = text[cut:], left - len(piece)
-            places = (range_boundaries(one.decode()) for one in found)
+            places = (range_boundaries(span.decode()) for span in found)
             merged[name] = [(top - 1, first - 1, bottom - 1, last - 1) for first, top, last, bottom in places]
     return merged, formulas
 
@@ -320,11 +325,7 @@ def _formula_notes(rows: Sequence[Sequence[Any]], written: Iterator[Sequence[Any
         if empty
         else "which may be no result: programs that compute nothing write it"
     )
-    return [f"{_count(len(some), 'formula')}{part} {stored}, such as {some[0][0][:_FORMULA_CHARS]}, {why}"]
-
-
-def _count(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
+    return [f"{pluralize(len(some), 'formula')}{part} {stored}, such as {some[0][0][:_FORMULA_CHARS]}, {why}"]
 
 
 def _call(start: str, left: int, end: int, dialect: CsvDialect) -> str:
@@ -343,24 +344,24 @@ def _call(start: str, left: int, end: int, dialect: CsvDialect) -> str:
     return f"pd.read_excel({start}{dialect.options})" if needed else ""
 
 
-def _column(at: int, rows: Sequence[Sequence[Any]]) -> list[Any]:
-    return [row[at] for row in rows if at < len(row)]
+def _column(index: int, rows: Sequence[Sequence[Any]]) -> list[Any]:
+    return [row[index] for row in rows if index < len(row)]
 
 
 def _kind(values: Sequence[Any]) -> str:
     """Return the kind of a column with dates, times or durations, or with booleans beside others; empty: of no such."""
-    if not any(issubclass(one, (bool, date, time, timedelta)) for one in set(map(type, values))):
+    if not any(issubclass(type_, (bool, date, time, timedelta)) for type_ in set(map(type, values))):
         return ""
     there = (value for value in values if _cell(value) and not (isinstance(value, str) and value in MISSING))
-    counts = Counter(next(word for kind, word in _KINDS if isinstance(one, kind)) for one in there)
+    counts = Counter(next(word for kind, word in _KINDS if isinstance(value, kind)) for value in there)
     if len(counts) > 1:
-        return " and ".join(_count(n, w) for w, n in counts.items())
+        return " and ".join(pluralize(n, w) for w, n in counts.items())
     return "".join(f"{count}s, no text" for count in counts if count != "boolean")
 
 
 def _names_no_text(header: Sequence[Any]) -> list[str]:
     """Return a note on the names of columns that are numbers or dates, as pandas keeps them."""
-    names = [_cell(one) if isinstance(one, (int, float)) else repr(one) for one in header if not _is_text(one)]
+    names = [_cell(name) if isinstance(name, (int, float)) else repr(name) for name in header if not _is_text(name)]
     shown = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
     return [f"names that are no texts, but numbers or dates: {shown}"] if names else []
 
@@ -371,9 +372,9 @@ def _is_text(value: Any) -> bool:
 
 def _error_cells(rows: Sequence[Sequence[Any]]) -> list[str]:
     """Return a note on the cells whose formula has failed."""
-    failed = Counter(one for row in rows for one in row if isinstance(one, str) and one in _FAILED_CELLS)
-    said = ", ".join(f"{one} {count}" for one, count in failed.items())
-    return [f"cells with an error, which pandas reads as nan: {said}"] if failed else []
+    failed = Counter(value for row in rows for value in row if isinstance(value, str) and value in _FAILED_CELLS)
+    counted = ", ".join(f"{error} {count}" for error, count in failed.items())
+    return [f"cells with an error, which pandas reads as nan: {counted}"] if failed else []
 
 
 def _cell(value: Any) -> str:

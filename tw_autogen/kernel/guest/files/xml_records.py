@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from .number_signs import code_columns
+from .number_separators import code_columns
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -128,7 +128,7 @@ def _parsed(text: bytes) -> tuple[Mount, ...]:
 
 def _parse(line: bytes) -> Mount:
     number, _, device, root, point, options, *more = (
-        os.fsdecode(_ESCAPED.sub(lambda found: bytes([int(found[1], 8)]), part)) for part in line.split(b" ")
+        os.fsdecode(_ESCAPED.sub(lambda match: bytes([int(match[1], 8)]), part)) for part in line.split(b" ")
     )
     kind = more[more.index("-") + 1]
     return Mount(int(number), f"{kind} {device}", root, point, "rw" in options.split(","))

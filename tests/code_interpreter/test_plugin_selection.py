@@ -1,7 +1,7 @@
 import pytest
 
 from tw_autogen.code_interpreter import names_used
-from tw_autogen.code_interpreter.plugin_ranking import select_plugins
+from tw_autogen.code_interpreter.plugin_selection import select_plugins
 from tw_autogen.plugin import Parameter, PluginSpec
 
 SUBJECTS = ("invoice", "weather", "parcel", "patient", "satellite", "recipe", "contract", "sensor")

@@ -1,4 +1,4 @@
-"""`find_signs`: which sign of a table's numbers stands in front of decimals and which between thousands."""
+"""Which sign of a table's numbers stands in front of decimals, and which between thousands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHARE = 0.9
 
 
 @dataclass(frozen=True)
-class NumberSigns:
+class NumberSeparators:
     """The signs in the numbers of a table.
 
     Args:
@@ -47,7 +47,7 @@ class NumberSigns:
     doubtful: tuple[int, ...] = ()
 
 
-def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
+def find_number_separators(rows: Sequence[Sequence[str]], separator: str) -> NumberSeparators:
     """Return the signs of the numbers of most columns.
 
     Each column is judged by all its values: those of `1,5` and `12` can only be read with a decimal comma, those of
@@ -63,13 +63,13 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
     columns: dict[str, list[tuple[int, set[str]]]] = {"point": [], "comma": [], "either": []}
     blanked: list[tuple[str, set[str]]] = []
     marked = set[str]()
-    for at in range(min(_MAX_COLUMNS, max(map(len, rows), default=0))):
-        given = {row[at].strip() for row in rows if at < len(row)} - MISSING
+    for index in range(min(_MAX_COLUMNS, max(map(len, rows), default=0))):
+        given = {row[index].strip() for row in rows if index < len(row)} - MISSING
         values, sign = _without_blanks(given)
         if sign:
             blanked.append((sign, values))
         if kind := _decimal_sign(values):
-            columns[kind].append((at, values))
+            columns[kind].append((index, values))
         else:
             marked.add(_decimal_sign(_without_blanks(set(map(_without_mark, given)))[0]))
     pointed, commas, either = columns.values()
@@ -84,17 +84,18 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
         maybe = (any("," in one for one in some) or _are_thousands(some, ".") for _, some in either)
         decimal = "," if any(maybe) else "."
     other = "." if decimal == "," else ","
-    certain, doubtful = commas if decimal == "," else pointed, _doubtful(either, other) if separator != "," else ()
-    for at, values in certain + either:
+    certain = commas if decimal == "," else pointed
+    doubtful = _undecided_columns(either, other) if separator != "," else ()
+    for index, values in certain + either:
         fits = [value for value in values if is_number(value, decimal=decimal)]
         if any(other in fit for fit in fits) and (decimal == "," or len(fits) == len(values)):
-            return NumberSigns(decimal, other, () if (at, values) in certain else doubtful)
+            return NumberSeparators(decimal, other, () if (index, values) in certain else doubtful)
     for sign, values in blanked:
         if all(is_number(value, decimal=decimal) for value in values):
-            return NumberSigns(decimal, sign)
+            return NumberSeparators(decimal, sign)
     if separator == "," or (commas and decimal == ","):
-        return NumberSigns(decimal)
-    return NumberSigns(decimal, doubtful=tuple(at for at, values in either if all(map(is_number, values))))
+        return NumberSeparators(decimal)
+    return NumberSeparators(decimal, doubtful=tuple(column for column, values in either if all(map(is_number, values))))
 
 
 def _decimal_sign(values: set[str]) -> str:
@@ -115,10 +116,10 @@ def _without_mark(text: str) -> str:
     return found[1] if found else text
 
 
-def _doubtful(columns: Sequence[tuple[int, set[str]]], thousands: str) -> tuple[int, ...]:
+def _undecided_columns(columns: Sequence[tuple[int, set[str]]], thousands: str) -> tuple[int, ...]:
     """Return the numbers of the columns whose own values don't show that a sign parts thousands."""
-    found = [(at, any(thousands in value for value in values), values) for at, values in columns]
-    return tuple(at for at, there, values in found if there and not _are_thousands(values, thousands))
+    judged = [(index, any(thousands in value for value in values), values) for index, values in columns]
+    return tuple(index for index, there, values in judged if there and not _are_thousands(values, thousands))
 
 
 def _are_thousands(values: set[str], sign: str) -> bool:
@@ -134,7 +135,7 @@ def _are_thousands(values: set[str], sign: str) -> bool:
 
 def _without_blanks(values: set[str]) -> tuple[set[str], str]:
     """Return values without the blanks, or `'`, between thousands, and the sign; empty: another may be meant."""
-    signs = {found[1] for value in values if (found := _BLANKED.fullmatch(value))}
+    signs = {match[1] for value in values if (match := _BLANKED.fullmatch(value))}
     if len(signs) != 1:
         return values, ""
     (sign,) = signs
@@ -170,14 +171,14 @@ def code_columns(names: Sequence[str], rows: Sequence[Sequence[str]], thousands:
             value = value.replace(".", ",").replace(thousands, ".")
         return bool(thousands and _POINTED.fullmatch(value)) and not is_number(value, decimal=",")
 
-    found = []
+    codes = []
     for number, name in enumerate(names):
         values = {row[number] for row in rows if number < len(row)}
         if any(
             is_code(value.strip()) for value in values if thousands in value and thousands or value[:1] in ("0", " ")
         ):
-            found.append(name)
-    return tuple(found)
+            codes.append(name)
+    return tuple(codes)
 
 
 def long_integer_columns(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -189,7 +190,7 @@ def long_integer_columns(names: Sequence[str], rows: Sequence[Sequence[str]]) ->
         names: The header.
         rows: Below it.
     """
-    found = []
+    columns = []
     for number, name in enumerate(names):
         values = {row[number].strip() if number < len(row) else "" for row in rows}
         there = values - MISSING
@@ -198,5 +199,5 @@ def long_integer_columns(names: Sequence[str], rows: Sequence[Sequence[str]]) ->
         if all(map(_INTEGER.fullmatch, there)):
             integers = [int(one) for one in there]
             exact = all(int(float(integer)) == integer for integer in integers)
-            found += [name] if not exact and min(integers) >= -(2**63) and max(integers) < 2**63 else []
-    return tuple(found)
+            columns += [name] if not exact and min(integers) >= -(2**63) and max(integers) < 2**63 else []
+    return tuple(columns)

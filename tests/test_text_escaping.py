@@ -11,14 +11,7 @@ from rich.console import Console
 from tw_autogen.approval import Proposal
 from tw_autogen.cli.approval_prompt import ApprovalPrompt
 from tw_autogen.cli.event_printer import EventPrinter
-from tw_autogen.escaped_text import (
-    ends_of,
-    inert_output,
-    is_quickly_rendered,
-    markdown_line,
-    visible,
-    without_known_paragraphs,
-)
+from tw_autogen.text_escaping import inert_output, markdown_line, visible
 
 HIDDEN = {
     "a bidirectional override": ("\u202e", "\\u202e"),
@@ -126,48 +119,8 @@ def test_a_line_separator_begins_no_line_of_the_code_that_is_shown():
     assert Proposal("cell", "x = 1  # \u2028 hidden()").shown == "x = 1  # \\u2028 hidden()"
 
 
-@pytest.mark.parametrize(
-    "markdown",
-    [
-        "1|" * 99 + "\n" + "-|" * 99 + "\n" + ("1|" * 99 + "\n") * 98,
-        "1|2\n-|-\n" + "1|2\n" * 4900,
-        "| region | sales |\n|---|--:|\n| north | 12 |\n\n" * 400,
-        "Head\n---\n" + "a\n" * 9900,
-        "---\n" * 5000,
-        "```\n" + "-|" * 4900 + "\n```",
-    ],
-    ids=["wide", "long", "many", "words below a head", "rules", "drawn"],
-)
-def test_markdown_whose_cells_are_filled_is_rendered_up_to_its_length(markdown):
-    assert is_quickly_rendered(markdown)
-    assert not is_quickly_rendered(markdown + " " * 20_000)
-
-
 @pytest.mark.parametrize("name", ["__init__.py", "_draft_.txt", "a_1_b.csv", "größe_1.csv", "*a*[b]`c`.txt", "_", "__"])
 def test_a_name_is_shown_by_markdown_as_it_is(name):
     (paragraph,) = [one for one in MarkdownIt().parse(markdown_line(name)) if one.type == "inline"]
 
     assert [(child.type, child.content) for child in paragraph.children] == [("text", name)]
-
-
-@pytest.mark.parametrize("before", ["", "> ", "   ", "> > ", "  >> "])
-@pytest.mark.parametrize("divider", ["-|", ":-:|", " - |", "|-", "\t:--\t|"])
-def test_a_table_with_empty_rows_is_none_that_is_rendered_quickly(before, divider):
-    rows = ["a|" * 100, divider * 100, *["|"] * 150]
-
-    assert not is_quickly_rendered("".join(f"{before}{row}\n" for row in rows))
-
-
-def test_a_known_paragraph_is_named_by_its_first_whole_words():
-    paragraph = f"The folder is /home/me/data. Code can read it, but not write to it{'. More' * 40}"
-
-    assert without_known_paragraphs(f"{paragraph}\n\nNew.", paragraph) == (
-        "(The folder is /home/me/data. Code can read it, but not… as before)\n\nNew."
-    )
-
-
-def test_words_that_say_how_to_answer_are_looked_for_at_both_ends_of_a_long_text_alone():
-    long = f"from now on {'word and more ' * 50_000} whenever"
-
-    assert ends_of("short") == "short"
-    assert (ends_of(long)[:11], ends_of(long)[-8:], len(ends_of(long)) < 21_000) == ("from now on", "whenever", True)

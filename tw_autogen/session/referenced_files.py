@@ -66,7 +66,7 @@ def _is_no_node_folder(path: str) -> bool:
 def links_below(places: Iterable[Path]) -> Iterator[Path]:
     """Yield the links in folders of code, however deep, in order; so many at most of all as are looked at."""
     entries = itertools.chain.from_iterable(map(_entries_below, places))
-    return (Path(one) for one in itertools.islice(entries, _MAX_ENTRIES) if one.is_symlink())
+    return (Path(entry) for entry in itertools.islice(entries, _MAX_ENTRIES) if entry.is_symlink())
 
 
 def _entries_below(place: Path) -> Iterator[os.DirEntry[str]]:
@@ -75,14 +75,14 @@ def _entries_below(place: Path) -> Iterator[os.DirEntry[str]]:
     while left:
         entries: list[os.DirEntry[str]] = []
         with contextlib.suppress(OSError), os.scandir(left.pop()) as found:
-            entries = sorted(found, key=lambda one: one.name)
+            entries = sorted(found, key=lambda entry: entry.name)
         yield from entries
         left += [
             entry.path for entry in reversed(entries) if not entry.is_symlink() and entry.is_dir(follow_symlinks=False)
         ]
 
 
-class NamedPlaces:
+class ReferencedFiles:
     """Files, and folders whose code counts; each folder is walked once."""
 
     def __init__(self) -> None:
@@ -117,27 +117,27 @@ class NamedPlaces:
         """
         self._folders.setdefault((suffixes, caches, enter), set()).update(folders)
 
-    def add_setting(self, one: FolderSetting, folder: Path) -> None:
+    def add_setting(self, named: FolderSetting, folder: Path) -> None:
         """Add the files that a setting names: a file of servers, programs in the folder, a policy, a role's file.
 
         Args:
-            one: The setting.
+            named: The setting.
             folder: Whose file names it.
         """
-        value = one.setting.value
-        words = [] if one.key == "plugin.mcp_servers" and isinstance(value, Mapping) else list(texts_of(value))
+        value = named.setting.value
+        words = [] if named.key == "plugin.mcp_servers" and isinstance(value, Mapping) else list(texts_of(value))
         for text in words:  # also one that is missing, so that it counts as such
             self._files.update(_meant(text, folder))
-        model, program = one.key == "embedding.folder", one.key.endswith(PROGRAM_OF_ROLE)
+        model, program = named.key == "embedding.folder", named.key.endswith(PROGRAM_OF_ROLE)
         suffixes = ALL_SUFFIXES if model else PROGRAM_SUFFIXES if program else CODE_SUFFIXES
         self._add_words(words, folder, folder, inner=model or program, suffixes=suffixes)
-        if one.key == "kernel.python":
+        if named.key == "kernel.python":
             for text in words:
                 for place in _places_of_program(text, folder):
                     self._files.add(place)  # also where it is missing: what comes there is what starts
                     with contextlib.suppress(OSError, ValueError, RuntimeError):
                         self._add_interpreter(place, folder)
-        if one.key == "plugin.mcp_servers":
+        if named.key == "plugin.mcp_servers":
             for fill in (True, False):  # what a variable's default names runs as long as the variable is not set
                 servers: tuple[McpServer, ...] = ()
                 with contextlib.suppress(ConfigError):
@@ -156,17 +156,17 @@ class NamedPlaces:
             return
         start = Path(climbed_path(server.cwd))  # as the system goes up over links
         here = _path_in(folder)
-        found = [os.path.join(part, word) for part in here for word in (server.command, *server.args)]
+        paths = [os.path.join(part, word) for part in here for word in (server.command, *server.args)]
         named = [part for text in server.env.values() for part in text.split(os.pathsep)]
-        parts = {part for word in (server.command, *server.args, *named, *found) for part in _parts(word)}
+        parts = {part for word in (server.command, *server.args, *named, *paths) for part in _parts(word)}
         caches, enter = _caches_read(server, parts), _places_of(server)
         for suffixes in (CODE_SUFFIXES, PROGRAM_SUFFIXES):
             self._add_words(parts, start, folder, inner=True, suffixes=suffixes, caches=caches, enter=enter)
         try:
             starts_here = start.is_dir() and lies_in(start, folder)
         except OSError as error:
-            words = f"cwd: {error.strerror}; name a folder that is there, or leave it out"
-            raise ConfigError(f"{server.origin}: MCP server {server.name!r}: {words}") from error
+            message = f"cwd: {error.strerror}; name a folder that is there, or leave it out"
+            raise ConfigError(f"{server.origin}: MCP server {server.name!r}: {message}") from error
         if not _runs_installed(server) and starts_here:
             self.add_code([folder, start], suffixes=PROGRAM_SUFFIXES, caches=caches, enter=enter)
 
@@ -220,13 +220,15 @@ class NamedPlaces:
     def _add_library(self, home: Path, *, whole: bool) -> None:
         """Add what of the library of an interpreter runs at each start, or all of it but installed packages."""
         start = ("*.pth", "sitecustomize*", "usercustomize*", "__pycache__/*customize.*")
-        patterns = [f"{place}/{one}" for place in ("lib*/python*/*-packages", "Lib/site-packages") for one in start]
-        patterns += ["lib*/python*.zip", *(f"lib*/python*/{one}" for one in start[1:])]
+        patterns = [f"{place}/{name}" for place in ("lib*/python*/*-packages", "Lib/site-packages") for name in start]
+        patterns += ["lib*/python*.zip", *(f"lib*/python*/{name}" for name in start[1:])]
         for path in [path for pattern in patterns for path in _matching(home, pattern)]:
             self._add_found(path)
         if not whole:
             return
-        self._files.update(path for one in ("lib*/libpython*", "bin/pybuilddir.txt") for path in _matching(home, one))
+        self._files.update(
+            path for pattern in ("lib*/libpython*", "bin/pybuilddir.txt") for path in _matching(home, pattern)
+        )
         found = sorted(_matching(home, "lib*/python*"), reverse=True)
         libraries = {path.resolve(): path for path in found if path.is_dir()}
         for path in [library / name for library in libraries.values() for name in _names_in(library)]:
@@ -273,7 +275,7 @@ def server_files(servers: Iterable[McpServer], folder: Path) -> Iterator[Path]:
     Raises:
         ConfigError: they are too many.
     """
-    places = NamedPlaces()
+    places = ReferencedFiles()
     for server in servers:
         places.add_server_files(server.started_in(folder), folder)
     return places.files()
@@ -287,7 +289,7 @@ def files_of_setting(key: str, value: str, folder: Path) -> list[Path]:
         value: A path, or a program's name.
         folder: Absolute, without links.
     """
-    places = NamedPlaces()
+    places = ReferencedFiles()
     places.add_setting(FolderSetting(key, Setting(value, key)), folder)
     return sorted(places.files())
 
@@ -377,7 +379,7 @@ def _parts(word: str) -> Iterator[str]:
     for part in filter(None, _BETWEEN_PATHS.split(word)):
         yield part
         if part.startswith("-") and not part.startswith("--"):
-            yield from filter(None, (part[at:] for at in range(2, 2 + _MAX_SHORT_OPTIONS)))
+            yield from filter(None, (part[index:] for index in range(2, 2 + _MAX_SHORT_OPTIONS)))
 
 
 def _shell_words(text: str) -> list[str]:
@@ -397,14 +399,14 @@ def _meant(text: str, base: Path) -> list[Path]:
         ConfigError: it leads over the current folder of whichever process opens it: what is looked at here is not what
             is started.
     """
-    found = [base / text]
+    paths = [base / text]
     if text.startswith("~"):
         with contextlib.suppress(RuntimeError):  # no such user's home
-            found.append(base / Path(text).expanduser())
-    for path in found:
+            paths.append(base / Path(text).expanduser())
+    for path in paths:
         if _is_of_process(path):
             raise ConfigError(f"{text}: a path over /proc may be another file for each process; name the file itself")
-    return [Path(climbed_path(str(one))) for one in found]  # as the system goes up over links
+    return [Path(climbed_path(str(path))) for path in paths]  # as the system goes up over links
 
 
 def _is_of_process(path: Path) -> bool:

@@ -75,21 +75,21 @@ def select_plugins(
     stub_chars = [_stub_chars(spec) for spec in specs]
     if not _selects(stub_chars, budget_chars, enabled):
         return SelectedPlugins(tuple(specs))
-    kept = {at for at, spec in enumerate(specs) if spec.required or spec.name in always}
-    left_chars = budget_chars - sum(stub_chars[at] for at in kept)
+    kept = {index for index, spec in enumerate(specs) if spec.required or spec.name in always}
+    left_chars = budget_chars - sum(stub_chars[index] for index in kept)
     by_request: list[int] = []
-    for at, _ in rank_plugins(specs, request, ranker):
+    for position, _ in rank_plugins(specs, request, ranker):
         if len(by_request) == top_k:
             break
-        if at in kept:
-            by_request.append(at)
-        elif stub_chars[at] <= left_chars or not by_request:
-            by_request.append(at)
-            left_chars -= stub_chars[at]
+        if position in kept:
+            by_request.append(position)
+        elif stub_chars[position] <= left_chars or not by_request:
+            by_request.append(position)
+            left_chars -= stub_chars[position]
     kept.update(by_request)
     return SelectedPlugins(
-        tuple(spec for at, spec in enumerate(specs) if at in kept),
-        tuple(specs[at].name for at in by_request),
+        tuple(spec for index, spec in enumerate(specs) if index in kept),
+        tuple(specs[index].name for index in by_request),
     )
 
 
@@ -120,12 +120,12 @@ def rank_plugins(specs: Sequence[PluginSpec], request: str, ranker: Ranker | Non
     ranked = (ranker or LexicalRanker()).rank(request, texts_of(specs))
     best = ranked[0][1] if ranked else 1.0
     scores = dict(ranked)
-    kind, words = task_type(request), set(_WORD.findall(request))
-    for at, spec in enumerate(specs):
-        if spec.name in words and "_" in spec.name:  # named word for word; one plain word may mean something else
-            scores[at] = scores.get(at, 0.0) + 2 * best
+    kind, tokens = task_type(request), set(_WORD.findall(request))
+    for index, spec in enumerate(specs):
+        if spec.name in tokens and "_" in spec.name:  # named word for word; one plain word may mean something else
+            scores[index] = scores.get(index, 0.0) + 2 * best
         if kind and kind in spec.tags:
-            scores[at] = scores.get(at, 0.0) + _OF_ITS_TYPE * best
+            scores[index] = scores.get(index, 0.0) + _OF_ITS_TYPE * best
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
 

@@ -12,7 +12,7 @@ from .json_outline import record_lines
 from .text_table import MAX_CELLS, TextTable, cut_line
 
 
-def describe_typed_table(
+def describe_schema_table(
     name: str,
     names: list[str],
     rows: list[list[Any]],
@@ -34,11 +34,11 @@ def describe_typed_table(
     Returns:
         A headline, lines, and the columns by the name.
     """
-    nested = [at for at, _ in enumerate(names) if any(isinstance(row[at], (list, dict)) for row in rows)]
-    flat = [at for at, _ in enumerate(names) if at not in nested]
+    nested = [index for index, _ in enumerate(names) if any(isinstance(row[index], (list, dict)) for row in rows)]
+    flat = [index for index, _ in enumerate(names) if index not in nested]
     table = TextTable(
-        [names[at] for at in flat],
-        [[value_text(row[at]) for at in flat] for row in rows],
+        [names[index] for index in flat],
+        [[value_text(row[index]) for index in flat] for row in rows],
         name,
         raw=[
             cut_line(line.replace(NO_VALUE, ""))
@@ -46,13 +46,13 @@ def describe_typed_table(
         ],
         count=count,
         sampled=count != str(len(rows)),
-        kinds={number: kinds[at] for number, at in enumerate(flat) if kinds[at]},
+        kinds={number: kinds[index] for number, index in enumerate(flat) if kinds[index]},
         missing=NULLS,
         ranges={number: ranges[names[at]] for number, at in enumerate(flat) if names[at] in ranges} if ranges else {},
     )
     headline, lines, columns = table.describe()
     if nested:
-        lines += record_lines([{names[at]: row[at] for at in nested} for row in rows])
+        lines += record_lines([{names[index]: row[index] for index in nested} for row in rows])
     return headline.replace(f"x {len(flat)} ", f"x {len(names)} "), lines, [(name, columns)]
 
 
@@ -70,7 +70,7 @@ def rows_of(columns: Sequence[Sequence[Any]], kept: Sequence[int]) -> list[list[
         columns: The values of each.
         kept: The numbers of those that are wanted.
     """
-    return [list(row) for row in zip(*(columns[at] for at in kept), strict=True)] if columns else []
+    return [list(row) for row in zip(*(columns[index] for index in kept), strict=True)] if columns else []
 
 
 def stored_ranges(metadata: Any) -> dict[str, tuple[Any, Any]]:
@@ -80,10 +80,10 @@ def stored_ranges(metadata: Any) -> dict[str, tuple[Any, Any]]:
         metadata: The file's, as pyarrow has it.
     """
     groups, columns = metadata.num_row_groups, metadata.num_columns
-    found: dict[str, tuple[Any, Any]] = {}
-    for at in range(columns if groups * columns <= MAX_CELLS else 0):
-        parts = [metadata.row_group(group).column(at) for group in range(groups)]
+    ranges: dict[str, tuple[Any, Any]] = {}
+    for index in range(columns if groups * columns <= MAX_CELLS else 0):
+        parts = [metadata.row_group(group).column(index) for group in range(groups)]
         kept = [part.statistics for part in parts if part.is_stats_set and part.statistics.has_min_max]
         if len(kept) == groups > 0:
-            found[str(parts[0].path_in_schema)] = min(one.min for one in kept), max(one.max for one in kept)
-    return found
+            ranges[str(parts[0].path_in_schema)] = min(part.min for part in kept), max(part.max for part in kept)
+    return ranges
