@@ -304,8 +304,8 @@ class AnswerChecked(Event):
         """How many checks came out in which way, and their cost."""
         counts = {word: sum(check["passed"] is passed for check in self.checks) for passed, word in _OUTCOMES}
         words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-        cost = f"{pluralize(self.calls, 'model call')}, {self.tokens} tokens"
-        return f"checks: {words}{', sent back' * self.sent_back} ({cost})"
+        sent_back = ", sent back" * self.sent_back
+        return f"checks: {words}{sent_back} ({pluralize(self.calls, 'model call')}, {self.tokens} tokens)"
 
 
 @dataclass(frozen=True)
@@ -536,11 +536,9 @@ def event_from_dict(plain: Mapping[str, Any]) -> Event:
     name = _RENAMED.get(name, name)
     if name not in _kinds():
         raise ValueError(f"no event is called {name!r}{nearest(name, _kinds())}")
-    kind, values = _kinds()[name], {}
-    for spec, read in _readers(kind):  # type: ignore[arg-type]  # a class is hashable
-        if spec in plain:
-            values[spec] = read(plain[spec])
-    return kind(**values)
+    kind = _kinds()[name]
+    readers = _readers(kind)  # type: ignore[arg-type]  # a class is hashable
+    return kind(**{field_name: read(plain[field_name]) for field_name, read in readers if field_name in plain})
 
 
 def is_event_of_ours(event: Event) -> bool:
