@@ -1057,7 +1057,7 @@ def test_nothing_is_taken_from_a_folder_that_code_has_put_in_the_place_of_the_ex
     (inside / FOLDER).mkdir()
     (inside / FOLDER / "notes.txt").write_text("CANARY")
 
-    with pytest.raises(FileNotFoundError, match="is not this kernel's"):
+    with pytest.raises(FileNotFoundError, match="code has put a folder of another user's in its place"):
         exchange.open("notes.txt")
     exchange.remove("notes.txt")
 

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 from tw_autogen.autogen_config_list import read_config_list
 from tw_autogen.errors import ConfigError, SettingsError
 from tw_autogen.lazy_module import LazyModule
-from tw_autogen.named_folders import step_out_of
+from tw_autogen.named_folders import link_below, step_out_of
 from tw_autogen.setting_values import (
     NO_TEXT,
     Setting,
@@ -126,7 +126,7 @@ class Settings:
             not, or are not trusted.
         rule_of_role: Returns what a role's setting says with its metadata `folder`; called with the role's name and the
             key, and only for what the file of a named folder sets.
-        is_role_path: Returns whether a role's setting is a path; called likewise.
+        is_role_path: Returns whether a role's setting is a path; called likewise. None: the role is a folder's own.
 
     Attributes:
         project: As given.
@@ -162,7 +162,7 @@ class Settings:
         looks_outside: bool = True,
         files: TrustedFiles | None = None,
         rule_of_role: Callable[[str, str], str] = lambda role, key: "named",
-        is_role_path: Callable[[str, str], bool] = lambda role, key: False,
+        is_role_path: Callable[[str, str], bool | None] = lambda role, key: False,
     ) -> None:
         self._rule_of_role, self._is_role_path = rule_of_role, is_role_path
         self.project, self.trust, self.files = project, trust, files
@@ -490,7 +490,8 @@ class Settings:
         section, role, name = (*key.split(".", 2), "", "")[:3]
         is_text = section == ROLE_SECTION and isinstance(value, str) and value != ""
         unread = self.trust is Trust.none and not self._looks_outside  # it counts for nothing, so no role is loaded
-        if unread or not is_text or key.endswith(PROGRAM_OF_ROLE) or not self._is_role_path(role, name):
+        plain = unread or not is_text or key.endswith(PROGRAM_OF_ROLE)
+        if plain or not ((known := self._is_role_path(role, name)) or known is None and link_below(folder, value)):
             return value
         path = expanded_path(value, folder)
         return value if not self._looks_outside and step_out_of(folder, path) else real_path_of(path)

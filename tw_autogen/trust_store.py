@@ -398,7 +398,7 @@ def code_files(
             inner[:] = [one for one in inner if not (imports and one.startswith(".") or top and one in left_out)]
             if programs and place == os.path.join(folder, ".tw"):
                 inner[:] = [one for one in inner if one != "sessions"]
-            inner[:] = [one for one in inner if enter(os.path.join(place, one))]
+            inner[:] = [one for one in inner if enter(os.path.join(place, one)) and not _leads_up(folder, place, one)]
             every = (
                 caches is BytecodeCaches.every
                 or caches is BytecodeCaches.own
@@ -427,6 +427,17 @@ def _walk(folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
             raise ConfigError(f"{unknown.filename}: {unknown.strerror}") from error
 
     return os.walk(folder, followlinks=True, onerror=refuse)
+
+
+def _leads_up(top: str, place: str, name: str) -> bool:
+    """Return whether a folder is a link to one on the way to it, whose files are looked at by their other paths."""
+    path = os.path.join(place, name)
+    if not os.path.islink(path):
+        return False
+    target, way = os.path.realpath(path), [place]
+    while len(way[-1]) > len(top):
+        way.append(os.path.dirname(way[-1]))
+    return any(lies_in(os.path.realpath(folder), target) for folder in way)
 
 
 def _replaces_source(path: Path) -> bool:

@@ -1,5 +1,6 @@
 """Sessions of a workspace have an age: they are listed, and old ones are removed, open ones and all else never."""
 
+import errno
 import json
 import os
 import subprocess
@@ -368,3 +369,15 @@ def test_a_session_that_was_named_is_that_one_whatever_code_puts_in_its_place(
         mine.symlink_to(other)
         with pytest.raises(OSError, match="link|not a directory"):
             _real_folder(opened, "session-1")
+
+
+def test_sessions_that_may_not_be_listed_are_a_problem_and_no_error(tmp_path, monkeypatch):
+    workspace = tmp_path / "sessions"
+    workspace.mkdir()
+
+    def refuse(folder, **options):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(SafeFolder, "walk", refuse)
+
+    assert prune_sessions(workspace, 1.0) == ([], [f"{workspace}: Permission denied"])

@@ -9,7 +9,7 @@ import pytest
 from tw_autogen.errors import KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel, sandbox_levels
 from tw_autogen.kernel.folder_ownership import USER_NUMBERS, USERS, UserNumbers
-from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.safe_folder import SafeFolder, remove_folder
 
 SECONDS = 60
 WORKS = """
@@ -98,10 +98,13 @@ def test_code_renames_and_gets_no_sessions_of_roots_and_works_beside_them(folder
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root's kernels are other users")
 @pytest.mark.parametrize("name", [".tw-exchange", ".checkpoint", ".checkpoint.old"])
 @pytest.mark.parametrize("deep", [False, True])
-def test_the_host_removes_no_sessions_for_code_that_moves_their_folder(folder, name, deep):
+def test_the_host_removes_no_sessions_and_nothing_of_others_for_code_that_moves_their_folder(folder, name, deep):
     journal = session_in(folder / "sub")
-    for parent in (journal.parents[2], *journal.parents[:2]):
-        os.utime(parent, (0, 0))
+    (folder / "sub" / ".another.txt").write_text("CANARY of another")
+    (folder / "sub" / ".another.txt").chmod(0o600)
+    os.chown(folder / "sub" / ".another.txt", 42999, 42999)
+    for place in (folder / "sub" / ".another.txt", journal.parents[2], *journal.parents[:2]):
+        os.utime(place, (0, 0))
     move = f"os.rename('sub', {name!r})"
     if deep:
         move = f"os.makedirs({name!r}, exist_ok=True)\nos.rename('sub', {name!r} + '/sub')"
@@ -118,6 +121,62 @@ def test_the_host_removes_no_sessions_for_code_that_moves_their_folder(folder, n
 
     assert said.ok, said.error
     assert [path.read_text() for path in folder.rglob("events.jsonl")] == ["CANARY"]
+    assert [path.read_text() for path in folder.rglob(".another.txt")] == ["CANARY of another"]
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root's kernels are other users")
+def test_the_host_removes_no_closed_folder_that_code_moves_to_where_its_temporary_files_are(folder, level):
+    """Where code sees the host's folders it could rename a folder that all may write to, with a closed one in it."""
+    closed = folder / "open" / "closed"
+    closed.mkdir(parents=True)
+    (closed / "canary.txt").write_text("CANARY")
+    (closed.parent / "file.txt").write_text("1")
+    for place, mode in ((closed.parent, 0o777), (closed, 0o700), (closed / "canary.txt", 0o600)):
+        os.chown(place, 42999, 42999)
+        place.chmod(mode)
+    with LocalKernel(folder, settings=KernelSettings(sandbox=level, warm=0)) as kernel:
+        try:
+            moved = kernel.execute(
+                "import os, tempfile\ntry: os.rename('open', os.path.join(tempfile.gettempdir(), 'x'))\n"
+                "except OSError as error: print(error.errno)",
+                seconds=SECONDS,
+            )
+        except SandboxError as error:
+            pytest.skip(str(error))
+
+    assert moved.stdout.strip() == "18", moved.stdout  # EXDEV: `shutil.move` copies
+    assert (closed / "canary.txt").read_text() == "CANARY"
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="another user's own files are its to remove")
+def test_folders_that_lie_in_the_exchange_for_long_are_not_roots_to_remove(folder):
+    journal = session_in(folder / ".tw-exchange" / "moved")
+    for place in folder.rglob("*"):
+        os.utime(place, (0, 0))
+    with LocalKernel(folder, settings=KernelSettings(sandbox="off", warm=0)) as kernel:
+        kernel.execute("1", seconds=SECONDS)
+
+    assert journal.read_text() == "CANARY"
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root's kernels are other users")
+def test_what_the_host_clears_away_as_root_is_only_what_code_could_remove(tmp_path):
+    place = tmp_path / "tw-a" / "tmp"
+    (place / "open" / "closed").mkdir(parents=True)
+    (place / "open" / "closed" / "canary.txt").write_text("CANARY")
+    (place / "made.txt").write_text("1")
+    for path, user, mode in (
+        (place, USERS[0], 0o700),
+        (place / "made.txt", USERS[0], 0o600),
+        (place / "open", 42999, 0o777),
+        (place / "open" / "closed", 42999, 0o700),
+    ):
+        os.chown(path, user, user)
+        path.chmod(mode)
+
+    remove_folder(tmp_path / "tw-a")
+
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["canary.txt"]
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root's kernels are other users")

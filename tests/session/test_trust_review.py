@@ -1,5 +1,6 @@
 """What lies in the current folder, unnamed, starts nothing, loads nothing and sets nothing that it may not set."""
 
+import contextlib
 import dataclasses
 import errno
 import functools
@@ -13,6 +14,7 @@ import struct
 import sys
 import threading
 import time
+from importlib import metadata
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -30,7 +32,7 @@ from tw_autogen.session.trust_review import still_remembered
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
-from tw_autogen.trust_store import TrustStore, user_key
+from tw_autogen.trust_store import TrustStore, code_files, user_key
 
 HOSTILE = "tw_autogen.yaml"
 FIELDS = {
@@ -942,10 +944,15 @@ def plant(folder):
     (hidden / "cells.jsonl").write_text('{"code": "open(\'ran\', \'w\')", "seconds": 0}\n')
 
 
-def test_a_link_does_not_lead_a_session_out_of_a_folder_that_is_not_trusted(here, tmp_path):
-    (here / ".tw").symlink_to(tmp_path)
-    with pytest.raises(ConfigError, match=r"\.tw/sessions is a link out of this folder, to .*; say where sessions"):
+def test_a_link_does_not_lead_a_session_out_of_a_folder_that_is_not_trusted(here, tmp_path, monkeypatch):
+    (here / ".tw").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").symlink_to(tmp_path)
+    read, looked = os.readlink, []
+    monkeypatch.setattr(os, "readlink", lambda path, **where: looked.append(str(path)) or read(path, **where))
+
+    with pytest.raises(ConfigError, match=r"\.tw is a link to .*/elsewhere; say where sessions are kept"):
         open_session(ScriptedModel([]), kernel=FakeKernel())
+    assert [path for path in looked if "elsewhere" in path] == []
     assert not (tmp_path / "sessions").exists()
     open_session(ScriptedModel([]), kernel=FakeKernel(), folder=tmp_path / "sessions").close()
 
@@ -956,7 +963,7 @@ def test_in_a_folder_that_is_not_trusted_sessions_lie_behind_no_link_and_a_gitig
     (here / "src").mkdir()
     (here / ".tw").mkdir()
     (here / ".tw" / "sessions").symlink_to("../src")
-    with pytest.raises(ConfigError, match=r"\.tw/sessions is a link to .*/src; say where sessions are kept"):
+    with pytest.raises(ConfigError, match=r"\.tw/sessions is a link to \.\./src; say where sessions are kept"):
         open_session(ScriptedModel([]), kernel=FakeKernel())
     (here / ".tw" / "sessions").unlink()
     (here / ".tw" / ".gitignore").write_text("!*\n", encoding="utf-8")
@@ -1356,3 +1363,74 @@ def test_a_file_that_its_owner_has_closed_is_no_reason_for_trust(here, monkeypat
     monkeypatch.setattr(os, "open", refusing)
 
     assert "helper.py: it can't be read, so it can't be compared later" in review_folder().no_hash_reason()
+
+
+ROLE_OF_THE_FOLDER = """
+from dataclasses import dataclass, field
+from pathlib import Path
+from tw_autogen import Post, Role
+
+@dataclass(frozen=True)
+class Settings:
+    NAME: str = field(default="", metadata={"path": True})
+
+class Mine(Role):
+    def __init__(self, settings: Settings):
+        self.path = settings.NAME
+
+    def reply(self, memory, **kwargs):
+        return Post(self.name, memory.last_post.send_from, Path(self.path).read_text())
+"""
+
+
+@pytest.mark.parametrize("name", ["notes", "notes_token"])
+def test_a_path_over_a_link_of_a_folders_own_role_is_shown_and_leads_where_it_was_shown(here, tmp_path, name):
+    (tmp_path / "private.txt").write_text("PRIVATE")
+    write(here, {"docs/n.txt": "HARMLESS", "roles/mine/role.yaml": "alias: Mine\nintro: reads\n"})
+    write(here, {"roles/mine/mine.py": ROLE_OF_THE_FOLDER.replace("NAME", name)})
+    write(here, **{"tw_autogen.yaml": f"role.mine.{name}: l\nsession.roles: [planner, mine]\n"})
+    (here / "l").symlink_to("docs/n.txt")
+
+    review = review_folder()
+    assert [want.does for want in review.wants if want.name == f"role.mine.{name}"] == [str(here / "docs" / "n.txt")]
+    review.remember(review.sha256())
+    read = read_settings()
+    (here / "l").unlink()
+    (here / "l").symlink_to(tmp_path / "private.txt")
+
+    model = ScriptedModel([plans("read", to="Mine"), plans("Done.", to="User")])
+    with open_session(model, settings=read, kernel=FakeKernel()) as session:
+        session.ask("read it")
+    heard = str(model.calls)
+    assert ("HARMLESS" in heard, "PRIVATE" in heard) == (True, False)
+
+
+def test_links_that_lead_round_are_looked_through_once(here):
+    for name in ("roles/a", "roles/b", "roles/inner/c"):
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / name).symlink_to("/proc/self/cwd" if name.endswith("c") and os.path.exists("/proc/self/cwd") else ".")
+    write(here, {"roles/inner/x.py": "1", "roles/y.py": "1"})
+    (here / "roles" / "inner" / "up").symlink_to("../..")
+
+    files = [path.relative_to(here).as_posix() for path in code_files([here / "roles"])]
+
+    assert sorted(files) == ["roles/inner/x.py", "roles/y.py"]
+
+
+def test_an_example_that_is_a_link_to_itself_is_left_out_or_named(here):
+    write(here, **{"tw_autogen.yaml": "session.max_posts: 9"})
+    (here / "planner_examples").mkdir()
+    (here / "planner_examples" / "a.yaml").symlink_to("a.yaml")
+
+    with contextlib.suppress(ConfigError):
+        read_project(here, read_settings(project=here))
+
+
+def test_many_roles_that_nobody_knows_are_looked_for_once(here, monkeypatch):
+    write(here, **{"tw_autogen.yaml": {"role": {f"r{number}": {"a": "/x"} for number in range(20)}}})
+    read, reads = metadata.entry_points, []
+    monkeypatch.setattr(metadata, "entry_points", lambda **kind: reads.append(kind) or read(**kind))
+
+    review_folder()
+
+    assert len(reads) <= 1

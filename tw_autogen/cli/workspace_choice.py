@@ -62,10 +62,9 @@ def _default_place(settings: Settings) -> Path:
     Raises:
         ConfigError: it is a link out of a folder that is not trusted.
     """
+    refuse_link(settings)
     wanted = Path(settings.read("session", SessionSettings).workspace).absolute()
-    real = Path(walk_links(wanted / "session").target).parent
-    refuse_link(settings, real)
-    return real
+    return Path(walk_links(wanted / "session").target).parent
 
 
 def _in_cache() -> Path:

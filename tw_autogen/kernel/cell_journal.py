@@ -180,6 +180,8 @@ class CellJournal:
         """Begin a new one; what there was stays beside it, for people."""
         self._seals, self.position = None, 0
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            if self._uid and folder.has_entry(_OLD) and folder.info(_OLD).st_uid != self._uid:
+                return  # code has given this name to what is somebody else's
             with contextlib.suppress(OSError):
                 folder.remove_tree(_OLD, seconds=_REMOVAL_SECONDS)
             folder.move(FOLDER, _OLD)

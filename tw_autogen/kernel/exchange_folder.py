@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -69,8 +70,7 @@ class HostExchange:
     @contextlib.contextmanager
     def _opened(self) -> Iterator[SafeFolder]:
         with SafeFolder(self._folder) as folder, folder.open_folder(FOLDER, same_mount=True) as exchange:
-            if self._uid and exchange.info(".").st_uid != self._uid:  # code has put another folder in its place
-                raise FileNotFoundError(f"{self._folder / FOLDER} is not this kernel's")
+            _check_owner(exchange, FOLDER, self._uid)
             yield exchange
 
     def as_write_error(self, error: OSError) -> Exception:
@@ -78,8 +78,12 @@ class HostExchange:
         return KernelError(write_error_reason(self._folder / FOLDER, error), folder=self._folder)
 
     def close(self) -> None:
-        """Remove this kernel's files, and the hidden folder unless another kernel has files there."""
+        """Remove this kernel's files, and the hidden folder unless something else is there.
+
+        Where the host is root, only files, and folders of the kernel's user: code may have moved others there.
+        """
         self._closed = True
+        as_root = hasattr(os, "geteuid") and os.geteuid() == 0
         ends = time.monotonic() + _REMOVAL_SECONDS
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             folder.unlock()  # code may have closed its own folder
@@ -87,9 +91,14 @@ class HostExchange:
                 return
             with hidden_folder(folder, FOLDER, self._uid) as exchange:
                 there, long_ago = list(exchange.walk(enter=lambda name: False)), time.time() - _LEFT_SECONDS
-                over = [one for one in there if self.token in one.name or one.info.st_mtime < long_ago]
-                for one in over:
-                    exchange.remove_tree(one.name, seconds=ends - time.monotonic())
+                over = [
+                    entry
+                    for entry in there
+                    if (self.token in entry.name or entry.info.st_mtime < long_ago)
+                    and (not (as_root and stat.S_ISDIR(entry.info.st_mode)) or entry.info.st_uid == self._uid > 0)
+                ]
+                for entry in over:
+                    exchange.remove_tree(entry.name, seconds=ends - time.monotonic())
             if over == there:
                 folder.remove_tree(FOLDER, seconds=ends - time.monotonic())
 
@@ -97,6 +106,11 @@ class HostExchange:
 def _check_plain(name: str) -> None:
     if "/" in name or os.sep in name:
         raise FileNotFoundError(f"not a file of the exchange: {name!r}")
+
+
+def _check_owner(hidden: SafeFolder, name: str, uid: int) -> None:
+    if uid and hidden.info(".").st_uid != uid:
+        raise FileNotFoundError(errno.ENOENT, "code has put a folder of another user's in its place", name)
 
 
 @contextlib.contextmanager
@@ -109,13 +123,14 @@ def hidden_folder(folder: SafeFolder, name: str, uid: int = 0) -> Iterator[SafeF
         uid: The user that a new one is given to; 0: the host's.
 
     Raises:
-        OSError: it can't be made, or something is mounted there.
+        OSError: it can't be made, something is mounted there, or code has put another user's in its place.
     """
     with contextlib.suppress(OSError):
         if not stat.S_ISDIR(folder.info(name).st_mode):
             folder.remove(name)
     folder.make_folder(name, owner=uid)
     with folder.open_folder(name, same_mount=True) as hidden:
+        _check_owner(hidden, name, uid)
         with contextlib.suppress(OSError):
             hidden.unlock()
         yield hidden

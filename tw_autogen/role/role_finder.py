@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import os
 import re
+import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -80,7 +82,7 @@ def find_role(
     names = sorted(path.parent.name for path in shipped.glob(f"*/{ROLE_FILE}"))
     if name := _named(wanted, names):  # its alias, as in the conversation, is understood too
         return read_role(shipped / name)
-    brought = {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
+    brought = _installed_roles(tuple((path, _time_of(path)) for path in sys.path))
     if wanted in brought:
         return _of_entry_point(brought[wanted])
     if folder.is_dir():
@@ -90,6 +92,19 @@ def find_role(
     if folder.suffix in (".py", ".yaml"):
         hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class"
     raise RoleSpecError(f"no shipped role and no folder{hint}", path=wanted)
+
+
+@functools.lru_cache(maxsize=1)
+def _installed_roles(path: tuple[tuple[str, int], ...]) -> Mapping[str, metadata.EntryPoint]:
+    """Return the entry points of roles by name: read anew once a folder of `sys.path` has changed."""
+    return {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
+
+
+def _time_of(path: str) -> int:
+    try:
+        return os.stat(path or os.curdir).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _is_word(wanted: str) -> bool:

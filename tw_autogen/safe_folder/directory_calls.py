@@ -108,6 +108,14 @@ def refuse_kept(at: At, name: str) -> None:
         raise PermissionError(errno.EPERM, "root's, in a folder where code works", name)
 
 
+def _removable(at: At, name: str) -> tuple[str, dict[str, Any]]:
+    """Return the same as `_changed`, for a call that takes an entry away; refuse what code could not in its folder."""
+    shared = isinstance(at, int) and _is_writable_by_kernel_group(os.fstat(at))
+    if shared and lstat(at, name).st_uid not in KERNEL_USERS:
+        raise PermissionError(errno.EPERM, "somebody else's, in a folder of root's where code works", name)
+    return _changed(at, name)
+
+
 def _refuse_closed(at: At | None, fd: int, name: str, *, write: bool = False) -> bool:
     """Refuse what code could not reach itself, in a folder of code's; return whether it is somebody else's there.
 
@@ -248,10 +256,7 @@ def _mount_of(at: int) -> bytes:
 
 
 def unlock(at: At) -> None:
-    """Change an open directory's mode where it forbids its owner to list it or to change entries; Linux only.
-
-    One of another user, who is no kernel's, stays as it is.
-    """
+    """Change an open directory's mode where it forbids its owner, us or a kernel, to list or change it; Linux only."""
     if not isinstance(at, int) or not _PATH:
         return
     about = os.fstat(at)
@@ -409,7 +414,7 @@ def unlink(at: At, name: str) -> None:
         at: The directory.
         name: The entry's plain name.
     """
-    where, below = _changed(at, name)
+    where, below = _removable(at, name)
     if not below:
         _make_writable(where)
     os.unlink(where, **below)
@@ -422,7 +427,7 @@ def rmdir(at: At, name: str) -> None:
         at: The directory above.
         name: The plain name of the one to remove.
     """
-    where, below = _changed(at, name)
+    where, below = _removable(at, name)
     os.rmdir(where, **below)
 
 
@@ -435,7 +440,7 @@ def rename(at: At, name: str, there: At, new: str) -> None:
         there: The directory that it goes to.
         new: Its plain name there.
     """
-    _changed(at, name), _changed(there, new)
+    _removable(at, name), _changed(there, new)
     if isinstance(at, int) and isinstance(there, int):
         os.replace(name, new, src_dir_fd=at, dst_dir_fd=there)
     else:

@@ -185,7 +185,7 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
     examples: list[Path] = []
     found = example_files(folder) if brings_code else own_examples(folder)
     if settings.trust is not Trust.full:
-        found = [path for path in found if path.resolve().is_relative_to(folder.resolve())]
+        found = [path for path in found if Path(os.path.realpath(path)).is_relative_to(folder.resolve())]
     for path in found:
         try:
             conversation = read_conversation(path)

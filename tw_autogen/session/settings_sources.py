@@ -145,12 +145,12 @@ def _reader(
     )
 
 
-def _is_role_path(name: str, key: str) -> bool:
-    """Return whether a setting of a shipped or installed role is a path."""
+def _is_role_path(name: str, key: str) -> bool | None:
+    """Return whether a setting of a shipped or installed role is a path; None: nobody knows the role before trust."""
     try:
-        return "/" not in name and os.sep not in name and role_spec(name).is_path(key)
+        return None if "/" in name or os.sep in name else role_spec(name).is_path(key)
     except ConfigError:
-        return False
+        return None
 
 
 def _rule_of_role(name: str, key: str) -> str:

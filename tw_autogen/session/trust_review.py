@@ -527,26 +527,26 @@ def distrusted_folder(settings: Settings, *, opening: bool = False) -> Path | No
     return here
 
 
-def refuse_link(settings: Settings, workspace: Path) -> None:
-    """Refuse to keep sessions where a link in a folder that is not trusted leads.
+def refuse_link(settings: Settings) -> None:
+    """Refuse to keep sessions behind a link in a folder that is not trusted; nothing behind it is looked at.
 
     Args:
         settings: Say where sessions are kept, and whether that is the default.
-        workspace: Where they would be kept, links followed.
 
     Raises:
-        ConfigError: the default, `.tw/sessions`, is a link in the current folder, or lies behind one.
+        ConfigError: the default, `.tw/sessions`, is a link, or lies behind one.
     """
-    default = settings.origin("session.workspace") == Settings.DEFAULT
-    here = Path.cwd().resolve()
-    trusted = settings.trust is Trust.full and settings.project is not None and settings.project.resolve() == here
-    meant = here / settings.read("session", SessionSettings).workspace
-    if default and not trusted and workspace != meant:
-        out = "" if workspace.is_relative_to(here) else " out of this folder,"
-        raise ConfigError(
-            f"{meant} is a link{out} to {workspace}; say where sessions are kept: --workspace, or the setting "
-            "session.workspace"
-        )
+    folder = Path.cwd().resolve()
+    trusted = settings.trust is Trust.full and settings.project is not None and settings.project.resolve() == folder
+    if trusted or settings.origin("session.workspace") != Settings.DEFAULT:
+        return
+    for name in Path(settings.read("session", SessionSettings).workspace).parts:
+        folder /= name
+        if folder.is_symlink():
+            raise ConfigError(
+                f"{folder} is a link to {os.readlink(folder)}; say where sessions are kept: --workspace, or the "
+                "setting session.workspace"
+            )
 
 
 def _listed(

@@ -87,7 +87,7 @@ def wants_of(one: FolderSetting, folder: Path, *, looks_outside: bool = True) ->
     elif one.key == "plugin.mcp_servers":
         for does, brief in server_lines(value):
             yield Want(one.key, does, brief, starts=True)
-    elif one.key.endswith(_SECRETS):
+    elif one.key.endswith(_SECRETS) and not (looks_outside and _is_found(one)):
         yield Want(visible_line(one.key), "a key")
     else:
         of_role = one.key.startswith(f"{ROLE_SECTION}.")
@@ -114,6 +114,17 @@ def _outside_words(setting: FolderSetting, folder: Path) -> str:
     written = value if setting.setting.written is None else setting.setting.written
     link = lies_in(os.path.abspath(value), os.path.abspath(folder))
     return f"names {visible_line(str(written))}, {'a link out' if link else 'outside'} of this folder"
+
+
+def _is_found(setting: FolderSetting) -> bool:
+    """Return whether a value is the path of something that is there."""
+    value, file = setting.setting.value, setting.setting.file
+    if not isinstance(value, str) or file is None:
+        return False
+    try:
+        return os.path.lexists(os.path.join(file.parent, os.path.expanduser(value)))
+    except ValueError:  # a NUL
+        return False
 
 
 def _found_of(setting: FolderSetting) -> str:

@@ -88,9 +88,8 @@ def chosen_folder(settings: Settings, named: Path | str | None) -> Path:
         return named_folder(checked_path(named, "folder"), writable=writable, distrusted=distrusted_folder(settings))
     workspace = Path(settings.read("session", SessionSettings).workspace)
     if settings.origin("session.workspace") == Settings.DEFAULT:
-        folder = named_folder(workspace, writable=writable, distrusted=())
-        refuse_link(settings, folder)
-        return folder
+        refuse_link(settings)
+        return named_folder(workspace, writable=writable, distrusted=())
     distrusted = () if workspace.is_absolute() else distrusted_folder(settings)
     return named_folder(workspace, writable=writable, distrusted=distrusted)
 
@@ -289,7 +288,11 @@ def prune_sessions(
         return gone, [f"{workspace}: {why}; --workspace names the folder that it leads to"]
     kept_bytes = 0
     with opened:
-        for one in _past_of(opened, sized=dry_run, made_here=settings is not None):
+        try:
+            past = _past_of(opened, sized=dry_run, made_here=settings is not None)
+        except OSError as error:
+            return gone, [f"{workspace}: {error.strerror or error}"]
+        for one in past:
             if one.is_open or one.days <= days:
                 if not (one.is_open or dry_run):
                     kept_bytes += (held := _variables_bytes(opened, one.id))
@@ -329,8 +332,10 @@ def prune_refusal_reason(settings: Settings) -> str:
         settings: Say where sessions are kept.
     """
     folder = settings.folder_of("session.workspace")
+    if folder is None:
+        return ""
     workspace = Path(settings.read("session", SessionSettings).workspace).resolve()
-    if folder is None or workspace.is_relative_to(folder.resolve()):
+    if workspace.is_relative_to(folder.resolve()):
         return ""
     return (
         f"{workspace}: {settings.origin('session.workspace')} puts sessions there, outside of its folder; "

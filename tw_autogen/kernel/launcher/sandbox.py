@@ -138,7 +138,7 @@ class Sandbox:
     def _behind_landlock(self, assignment: Mapping[str, Any]) -> None:
         uid, network = self._plan["uid"], self._plan["network"]
         read, write = self._beside_landlock(assignment)
-        own, *granted = assignment["write"] or [""]
+        own = next(iter(assignment["write"]), "")
         keep_reading = bool(uid) and any(map(closed_folder, (*listed_and_read(read)[1], *write)))
         if uid:
             switch_user(uid, keep_reading=keep_reading)
@@ -149,7 +149,8 @@ class Sandbox:
             known=assignment.get("known", {}),
             written=assignment["write"],
             # What is root's in the kernel's folder is given to its user at the next start: no other file gets there.
-            fixed=granted if uid else (),
+            # Nor does a folder of somebody else's get to where root removes all when the kernel ends.
+            fixed=[path for path in write if path != own] if uid else (),
         )
         known = landlock.version()
         drop_privileges(keep_reading=keep_reading)
