@@ -10,7 +10,7 @@ import importlib
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from typing import Any
 
 from tw_autogen.closing import Closing
@@ -146,7 +146,7 @@ def a2a_server(agent: Any, **how: Any) -> Any:
     served = _by_client(agent)
     host, executor = _import("autogen.a2a"), _import("autogen.a2a.agent_executor")
     errors = _import("a2a.utils.errors")
-    _import("sse_starlette")  # or the host asks for it where the server is built, by a name of its own
+    service = _import("tw_autogen.hosts.conversable.http_service")
 
     class Executor(executor.AutogenAgentExecutor):  # type: ignore[misc, name-defined]  # the host is untyped here
         async def execute(self, context: Any, event_queue: Any) -> None:
@@ -175,6 +175,13 @@ def a2a_server(agent: Any, **how: Any) -> Any:
             if hasattr(handler, "on_list_tasks"):  # from a2a-sdk 1.0 on
                 handler.on_list_tasks = _own_tasks(handler.on_list_tasks)
             return handler
+
+        def build_starlette_app(self, **how: Any) -> Any:
+            app = super().build_starlette_app(**how)
+            app.add_middleware(service.HttpFront)
+            return app
+
+        build = build_starlette_app
 
     return Server(agent, **how)
 
@@ -219,15 +226,23 @@ def ag_ui_stream(agent: Any, **how: Any) -> Any:
         ConfigError: code of one client could read another's session.
         HostError: packages are missing.
 
-    Whoever serves it decides who may use a thread id, as with anything that is kept by one.
+    Whoever serves it decides who may use a thread id, as with anything that is kept by one. `build_asgi()` returns an
+    ASGI application: for a server as it is, or to be mounted.
     """
     agent.check_clients_apart()
     served = _by_client(agent)
     host = _import("autogen.ag_ui")
 
     class Stream(host.AGUIStream):  # type: ignore[misc, name-defined]  # as above
-        async def dispatch(self, incoming: Any, **more: Any) -> AsyncIterator[str]:
-            with served(("ag_ui", incoming.thread_id), _brought(incoming)) as agent:
+        def build_asgi(self) -> Any:
+            service = _import("tw_autogen.hosts.conversable.http_service")
+            return service.ag_ui_endpoint(self, host.RunAgentInput)
+
+        async def dispatch(self, incoming: Any, **more: Any) -> AsyncGenerator[str, None]:
+            brought = _brought(incoming)
+            if not isinstance(incoming.state, dict):  # which the host would take for one
+                incoming = incoming.model_copy(update={"state": {}})
+            with served(("ag_ui", incoming.thread_id), brought) as agent:
                 async with contextlib.aclosing(host.AGUIStream(agent, **how).dispatch(incoming, **more)) as events:
                     try:
                         async for event in events:
