@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import uuid
+from importlib.metadata import version
 
 import pytest
 
@@ -344,8 +345,8 @@ def a2a(agent):
     client = pytest.importorskip("starlette.testclient", reason="needs autogen[a2a]").TestClient
     server = client(conversable.a2a_server(agent, url="http://localhost:8000").build())
 
-    def send(*parts):
-        message = {"role": "ROLE_USER", "messageId": uuid.uuid4().hex, "contextId": "ann", "parts": parts}
+    def send(*parts, **more):
+        message = {"role": "ROLE_USER", "messageId": uuid.uuid4().hex, "contextId": "ann", "parts": parts, **more}
         request = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
         return server.post("/", json=request, headers={"A2A-Version": "1.0"}).json()
 
@@ -382,6 +383,72 @@ def test_a_request_that_failed_is_a_failed_task_over_a2a(tmp_path):
 
     assert status["state"] == "TASK_STATE_FAILED"
     assert "no model answers" in status["message"]["parts"][0]["text"]
+
+
+@pytest.mark.parametrize("stop", ["Clarification", "AdditionalInformation"])
+@pytest.mark.parametrize("of_group", [False, True])
+def test_a_task_whose_session_asks_its_user_waits_for_input_and_goes_on_with_it(tmp_path, stop, of_group):
+    model = ScriptedModel([plans("Which year?", to="User", stop=stop), plans("303 units.", to="User")])
+    with contextlib.ExitStack() as stack:
+        if of_group:
+            shared = stack.enter_context(conversable.SharedSession(workspace=tmp_path))
+            agent = conversable.PlannerAgent(model=model, llm_config=False, session=shared)
+        else:
+            made = conversable.TaskWeaverAgent(model=model, llm_config=False, roles="planner", workspace=tmp_path)
+            agent = stack.enter_context(made)
+        send = a2a(agent)
+        asked = send({"text": "How many units?"})["result"]["task"]
+        answered = send({"text": "2026"}, taskId=asked["id"])["result"]["task"]
+
+    assert asked["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+    assert asked["status"]["message"]["parts"] == [{"text": "Which year?"}]
+    assert (answered["id"], answered["status"]["state"]) == (asked["id"], "TASK_STATE_COMPLETED")
+    assert answered["artifacts"][0]["parts"][0]["text"] == "303 units."
+    assert "How many units?" in str(model.calls[1])
+
+
+def test_a_question_to_the_user_is_an_answer_for_the_hosts_own_client(tmp_path):
+    host = pytest.importorskip("autogen.a2a", reason="needs autogen[a2a]", exc_type=ImportError)
+    partner = importlib.import_module("autogen").ConversableAgent("ann", llm_config=False, human_input_mode="NEVER")
+    model = ScriptedModel([plans("Which year?", to="User", stop="Clarification")])
+    with conversable.TaskWeaverAgent(model=model, llm_config=False, roles="planner", workspace=tmp_path) as agent:
+        urls = []
+        server = conversable.a2a_server(agent, card_modifier=lambda card: card.model_copy(update={"url": urls[0]}))
+        with listening(server.build()) as url:
+            urls.append(url)
+            remote = host.A2aRemoteAgent(url=url, name="remote")
+            chat = partner.a_initiate_chat(remote, message="How many units?", max_turns=1, silent=True)
+            summary = asyncio.run(chat).summary
+
+    assert summary == "Which year?"
+
+
+def test_a_question_to_the_user_is_an_answer_over_ag_ui(tmp_path):
+    pytest.importorskip("autogen.ag_ui", reason="needs autogen[ag-ui]", exc_type=ImportError)
+    model = ScriptedModel([plans("Which year?", to="User", stop="Clarification")])
+    with conversable.TaskWeaverAgent(model=model, llm_config=False, roles="planner", workspace=tmp_path) as agent:
+        said = asyncio.run(say(conversable.ag_ui_stream(agent), "ann", "How many units?"))
+
+    assert ["Which year?" in said, "RUN_FINISHED" in said, "RUN_ERROR" in said] == [True, True, False]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_card_says_what_a_service_takes_unless_the_user_says_it(tmp_path, own):
+    host = pytest.importorskip("autogen.a2a", reason="needs autogen[a2a]", exc_type=ImportError)
+    client = pytest.importorskip("starlette.testclient", reason="needs autogen[a2a]").TestClient
+    given = (
+        {"agent_card": host.CardSettings(name="sales", version="7", default_input_modes=["text/csv"])} if own else {}
+    )
+    with serving(tmp_path, Counts) as agent:
+        server = conversable.a2a_server(agent, url="http://localhost:8000", **given)
+        card = client(server.build()).get("/.well-known/agent-card.json").json()
+
+    taken = ["text/csv"] if own else ["text/plain", "application/json"]
+    assert (card["defaultInputModes"], card["defaultOutputModes"]) == (taken, ["text/plain"])
+    assert (card["name"], card["version"]) == (("sales", "7") if own else ("TaskWeaver", version("tw-autogen")))
+    (skill,) = card["skills"]
+    assert (skill["id"], "Does data work" in skill["description"]) == ("ask", True)
+    assert card.get("supportsAuthenticatedExtendedCard", False) is False
 
 
 @pytest.mark.parametrize(
