@@ -53,7 +53,12 @@ _ASKING = ("Clarification", "AdditionalInformation")
 
 
 def asking_words(words: str, stop: str) -> str:
-    """Return the words of an answer, and note them if the Planner's word for its end says that they ask the user."""
+    """Return the words of an answer, and note them if they ask the user back.
+
+    Args:
+        words: The answer's.
+        stop: The Planner's word for its end, such as `Clarification`.
+    """
     if stop in _ASKING and (questions := QUESTIONS.get()) is not None:
         questions.append(words)
     return words
