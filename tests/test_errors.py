@@ -35,9 +35,9 @@ CAUGHT_WHERE_RAISED = {
     "LockTimeout",
     "ServerRefusal",
     "UnsendableRequest",
+    "_NotAnswered",
     "_NotPlain",
     "_ProtocolError",
-    "_RequestFailed",
 }
 
 

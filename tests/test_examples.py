@@ -28,6 +28,7 @@ SAID = {
     "mcp_tools.py": ["called look_up", "5 toaster can't be met: 3 units are in stock, 2 are short.", "200.00 euros."],
     "mesh.py": ["The answer: Units sold by month: 2026-01 120", "The trend is +0.43 units a month"],
     "plugins_as_tools.py": ["0 of 6 values of 'units' are anomalies", "- [months.png](file://", "No month is odd"],
+    "service.py": ["Is it up? ok", "The region west sold most: 303 units.", "52.50 % in 2026-01"],
 }
 
 
@@ -77,12 +78,13 @@ def run(code: str, replies, folder: Path) -> str:
 
 
 QUICK = ("ask.py", "drop_in.py")
-NEEDS = {"mcp_tools.py": "mcp"}
+NEEDS = {"mcp_tools.py": ("mcp", "mcp"), "service.py": ("sse_starlette", "service")}
+"""A module and its extra."""
 
 
 def marks(name: str) -> list[pytest.MarkDecorator]:
-    missing = name in NEEDS and find_spec(NEEDS[name]) is None
-    skips = [pytest.mark.skip(reason=f"needs the extra `{NEEDS[name]}`")] if missing else []
+    module, extra = NEEDS.get(name, ("", ""))
+    skips = [pytest.mark.skip(reason=f"needs the extra `{extra}`")] if module and find_spec(module) is None else []
     return skips if name in QUICK else [*skips, pytest.mark.slow]
 
 

@@ -1,12 +1,14 @@
 """Servers of the host around an agent: kernels are found by the ids of their protocols."""
 
 import asyncio
+import contextlib
 import importlib
 import json
 import os
 import sys
 import threading
 import uuid
+from importlib.metadata import version
 
 import pytest
 
@@ -266,7 +268,16 @@ async def cancel_task(agent, role):
         await asking
 
 
-@pytest.mark.parametrize("cancel", [cancel_run, cancel_task])
+async def cancel_request(agent, role):
+    """Ask over AG-UI and HTTP, and close the connection before the answer."""
+    httpx = pytest.importorskip("httpx")
+    with listening(ag_ui_app(agent)) as url:
+        async with httpx.AsyncClient() as client, client.stream("POST", url, json=RUN):
+            await asyncio.to_thread(role.begun.wait, 30)
+        await asyncio.to_thread(role.stopped.wait, 15)
+
+
+@pytest.mark.parametrize("cancel", [cancel_run, cancel_task, cancel_request])
 def test_work_that_a_services_client_waits_for_no_more_is_stopped(tmp_path, cancel):
     role = Waits()
 
@@ -334,8 +345,8 @@ def a2a(agent):
     client = pytest.importorskip("starlette.testclient", reason="needs autogen[a2a]").TestClient
     server = client(conversable.a2a_server(agent, url="http://localhost:8000").build())
 
-    def send(*parts):
-        message = {"role": "ROLE_USER", "messageId": uuid.uuid4().hex, "contextId": "ann", "parts": parts}
+    def send(*parts, **more):
+        message = {"role": "ROLE_USER", "messageId": uuid.uuid4().hex, "contextId": "ann", "parts": parts, **more}
         request = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
         return server.post("/", json=request, headers={"A2A-Version": "1.0"}).json()
 
@@ -372,6 +383,72 @@ def test_a_request_that_failed_is_a_failed_task_over_a2a(tmp_path):
 
     assert status["state"] == "TASK_STATE_FAILED"
     assert "no model answers" in status["message"]["parts"][0]["text"]
+
+
+@pytest.mark.parametrize("stop", ["Clarification", "AdditionalInformation"])
+@pytest.mark.parametrize("of_group", [False, True])
+def test_a_task_whose_session_asks_its_user_waits_for_input_and_goes_on_with_it(tmp_path, stop, of_group):
+    model = ScriptedModel([plans("Which year?", to="User", stop=stop), plans("303 units.", to="User")])
+    with contextlib.ExitStack() as stack:
+        if of_group:
+            shared = stack.enter_context(conversable.SharedSession(workspace=tmp_path))
+            agent = conversable.PlannerAgent(model=model, llm_config=False, session=shared)
+        else:
+            made = conversable.TaskWeaverAgent(model=model, llm_config=False, roles="planner", workspace=tmp_path)
+            agent = stack.enter_context(made)
+        send = a2a(agent)
+        asked = send({"text": "How many units?"})["result"]["task"]
+        answered = send({"text": "2026"}, taskId=asked["id"])["result"]["task"]
+
+    assert asked["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+    assert asked["status"]["message"]["parts"] == [{"text": "Which year?"}]
+    assert (answered["id"], answered["status"]["state"]) == (asked["id"], "TASK_STATE_COMPLETED")
+    assert answered["artifacts"][0]["parts"][0]["text"] == "303 units."
+    assert "How many units?" in str(model.calls[1])
+
+
+def test_a_question_to_the_user_is_an_answer_for_the_hosts_own_client(tmp_path):
+    host = pytest.importorskip("autogen.a2a", reason="needs autogen[a2a]", exc_type=ImportError)
+    partner = importlib.import_module("autogen").ConversableAgent("ann", llm_config=False, human_input_mode="NEVER")
+    model = ScriptedModel([plans("Which year?", to="User", stop="Clarification")])
+    with conversable.TaskWeaverAgent(model=model, llm_config=False, roles="planner", workspace=tmp_path) as agent:
+        urls = []
+        server = conversable.a2a_server(agent, card_modifier=lambda card: card.model_copy(update={"url": urls[0]}))
+        with listening(server.build()) as url:
+            urls.append(url)
+            remote = host.A2aRemoteAgent(url=url, name="remote")
+            chat = partner.a_initiate_chat(remote, message="How many units?", max_turns=1, silent=True)
+            summary = asyncio.run(chat).summary
+
+    assert summary == "Which year?"
+
+
+def test_a_question_to_the_user_is_an_answer_over_ag_ui(tmp_path):
+    pytest.importorskip("autogen.ag_ui", reason="needs autogen[ag-ui]", exc_type=ImportError)
+    model = ScriptedModel([plans("Which year?", to="User", stop="Clarification")])
+    with conversable.TaskWeaverAgent(model=model, llm_config=False, roles="planner", workspace=tmp_path) as agent:
+        said = asyncio.run(say(conversable.ag_ui_stream(agent), "ann", "How many units?"))
+
+    assert ["Which year?" in said, "RUN_FINISHED" in said, "RUN_ERROR" in said] == [True, True, False]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_card_says_what_a_service_takes_unless_the_user_says_it(tmp_path, own):
+    host = pytest.importorskip("autogen.a2a", reason="needs autogen[a2a]", exc_type=ImportError)
+    client = pytest.importorskip("starlette.testclient", reason="needs autogen[a2a]").TestClient
+    given = (
+        {"agent_card": host.CardSettings(name="sales", version="7", default_input_modes=["text/csv"])} if own else {}
+    )
+    with serving(tmp_path, Counts) as agent:
+        server = conversable.a2a_server(agent, url="http://localhost:8000", **given)
+        card = client(server.build()).get("/.well-known/agent-card.json").json()
+
+    taken = ["text/csv"] if own else ["text/plain", "application/json"]
+    assert (card["defaultInputModes"], card["defaultOutputModes"]) == (taken, ["text/plain"])
+    assert (card["name"], card["version"]) == (("sales", "7") if own else ("TaskWeaver", version("tw-autogen")))
+    (skill,) = card["skills"]
+    assert (skill["id"], "Does data work" in skill["description"]) == ("ask", True)
+    assert card.get("supportsAuthenticatedExtendedCard", False) is False
 
 
 @pytest.mark.parametrize(
@@ -424,3 +501,150 @@ def test_no_more_requests_of_services_are_under_way_than_sessions_may_be_open(tm
 
     assert most == 2
     assert ["number 1" in one for one in said] == [True] * 5
+
+
+RUN = {
+    "threadId": "ann", "runId": "1", "messages": [{"id": "1", "role": "user", "content": "look"}],
+    "tools": [], "context": [], "state": {}, "forwardedProps": {},
+}  # fmt: skip
+PICTURE = {"type": "data", "value": "AAAA", "mimeType": "image/png"}
+
+
+def ag_ui_app(agent):
+    pytest.importorskip("autogen.ag_ui", reason="needs autogen[ag-ui]", exc_type=ImportError)
+    pytest.importorskip("sse_starlette", reason="needs a2a-sdk[http-server]")
+    return conversable.ag_ui_stream(agent).build_asgi()
+
+
+def a2a_app(agent):
+    pytest.importorskip("autogen.a2a", reason="needs autogen[a2a]", exc_type=ImportError)
+    return conversable.a2a_server(agent, url="http://localhost:8000").build()
+
+
+@contextlib.contextmanager
+def listening(app):
+    """Serve an application on a port of this machine; yield its URL."""
+    uvicorn = pytest.importorskip("uvicorn", reason="needs the extra `service`")
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            thread.join(0.02)
+        (socket,) = server.servers[0].sockets
+        yield f"http://127.0.0.1:{socket.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize("app", [ag_ui_app, a2a_app])
+def test_a_body_over_the_limit_is_refused_with_a_sentence_and_not_read_to_its_end(tmp_path, app, declared):
+    httpx = pytest.importorskip("httpx")
+    sent = 0
+
+    def body():
+        nonlocal sent
+        for _ in range(200):
+            sent += 1
+            yield b"x" * (1 << 20)
+
+    headers = {"Content-Length": str(200 << 20)} if declared else {}
+    with serving(tmp_path, Counts) as agent, listening(app(agent)) as url:
+        refused = httpx.post(url, content=body(), headers=headers)
+        near = httpx.post(url, content=b"x" * (9 << 20))
+        fine = httpx.post(url, content=b"x" * (7 << 20))
+
+    assert (refused.status_code, near.status_code, fine.status_code) == (413, 413, fine.status_code)
+    assert refused.text == near.text == "The body has over 8 MB (8,388,608 bytes), the most that this service takes."
+    assert "Invalid JSON" in fine.text or "-32700" in fine.text
+    assert sent < 100
+
+
+@pytest.mark.parametrize("app", [ag_ui_app, a2a_app])
+def test_a_service_says_that_it_is_up_and_nothing_else(tmp_path, app):
+    httpx = pytest.importorskip("httpx")
+    with serving(tmp_path, Counts) as agent, listening(app(agent)) as url:
+        up = httpx.get(f"{url}/healthz")
+
+        assert (up.status_code, up.text) == (200, "ok")
+        assert (httpx.head(f"{url}/healthz").status_code, httpx.get(f"{url}/other").is_error) == (200, True)
+
+
+def test_the_health_route_needs_no_token(tmp_path):
+    client = pytest.importorskip("starlette.testclient", reason="needs autogen[a2a]").TestClient
+    responses = importlib.import_module("starlette.responses")
+
+    class Refuses:
+        def __init__(self, app):
+            pass
+
+        async def __call__(self, scope, receive, send):
+            await responses.PlainTextResponse("no token", status_code=401)(scope, receive, send)
+
+    with serving(tmp_path, Counts) as agent:
+        server = conversable.a2a_server(agent, url="http://localhost:8000")
+        server.add_middleware(Refuses)
+        ask = client(server.build()).get
+
+        assert (ask("/healthz").status_code, ask("/.well-known/agent-card.json").status_code) == (200, 401)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        (b"{nope", 400, "Invalid JSON: key must be a string at line 1 column 2"),
+        (b"", 400, "Invalid JSON: EOF"),
+        (b"\xff", 400, "Invalid JSON"),
+        (b"[" * 100_000, 400, "Invalid JSON: recursion limit"),
+        (b"[]", 422, "RunAgentInput: Input should be an object"),
+        (b"{}", 422, "threadId: Field required; runId: Field required; messages: Field required; 3 more"),
+        ({"threadId": 5}, 422, "threadId: Input should be a valid string"),
+        ({"threadId": ""}, 422, "threadId: expected 1 to 1000 characters, got 0"),
+        ({"threadId": "x" * 1001}, 422, "threadId: expected 1 to 1000 characters, got 1,001"),
+        ({"messages": "look"}, 422, "messages: Input should be a valid"),
+        ({"messages": [{"id": "1", "role": "king"}]}, 422, "messages.0: Input tag 'king' found using 'role'"),
+        ({"tools": [{"name": 1}]}, 422, "tools.0.name: Input should be a valid string"),
+        (
+            {"messages": [{"id": "1", "role": "user", "content": [{"type": "image", "source": PICTURE}]}]},
+            422,
+            "messages.0.content: only text is taken, not image",
+        ),
+        ({"state": [1, "ROW-77"]}, 200, "ROW-77"),
+        ({"state": "ROW-77"}, 200, "ROW-77"),
+    ],
+)
+def test_what_is_no_run_of_ag_ui_is_refused_with_what_is_wrong_and_where(tmp_path, body, status, words):
+    client = pytest.importorskip("starlette.testclient", reason="needs autogen[a2a]").TestClient
+    with serving(tmp_path, Recalls) as agent:
+        content = body if isinstance(body, bytes) else json.dumps({**RUN, **body}).encode()
+        answer = client(ag_ui_app(agent)).post("/", content=content)
+
+    assert (answer.status_code, words in answer.text, len(answer.text) < 2000) == (status, True, True), answer.text
+
+
+def test_a_stream_of_ag_ui_is_one_for_proxies_and_says_that_it_is_alive_while_nothing_happens(tmp_path):
+    client = pytest.importorskip("starlette.testclient", reason="needs autogen[a2a]").TestClient
+    core = pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
+    pytest.importorskip("sse_starlette", reason="needs a2a-sdk[http-server]")
+    service = importlib.import_module("tw_autogen.hosts.conversable.http_service")
+
+    class Slow(Counts):
+        def reply(self, memory, **kwargs):
+            threading.Event().wait(1)
+            return super().reply(memory, **kwargs)
+
+    with serving(tmp_path, Slow) as agent:
+        stream = conversable.ag_ui_stream(agent)
+        app = service.ag_ui_endpoint(stream, core.RunAgentInput, heartbeat_seconds=0.1)
+        answer = client(app).post("/", json=RUN)
+
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert (answer.headers["cache-control"], answer.headers["x-accel-buffering"]) == ("no-cache", "no")
+    begun, *heartbeats, _, finished = answer.text.rstrip("\n").split("\n\n")
+    assert len(heartbeats) >= 3
+    assert {one[:6] for one in heartbeats} == {": ping"}
+    assert ("RUN_STARTED" in begun, "RUN_FINISHED" in finished) == (True, True)

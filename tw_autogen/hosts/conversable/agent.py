@@ -13,7 +13,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable.group_functions import with_context
 from tw_autogen.hosts.conversable.llm_config import refuse_settings
 from tw_autogen.hosts.conversable.messages import lines_of, render_reply, without_end
-from tw_autogen.hosts.conversable.running_reply import failed_words, on_loop, register_with_running_reply
+from tw_autogen.hosts.conversable.running_reply import asking_words, failed_words, on_loop, register_with_running_reply
 from tw_autogen.hosts.conversable.speaking_agent import Messages, SpeakingAgent, house_rules_of
 from tw_autogen.lazy_module import LazyModule
 
@@ -224,7 +224,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         )
         if reply is None or reply.answer is None:
             return failed_words(without_end(reply.text)) if reply else None
-        return render_reply(reply.answer, reply.round.user_query, self.system_message)
+        return asking_words(render_reply(reply.answer, reply.round.user_query, self.system_message), reply.stop)
 
     def _opened(self, partner: Any) -> Session:
         """Open a session whose parts hold this agent weakly: forgotten with open sessions it still ends."""

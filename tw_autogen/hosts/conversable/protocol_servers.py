@@ -10,13 +10,14 @@ import importlib
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from typing import Any
 
+import tw_autogen
 from tw_autogen.closing import Closing
 from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.hosts.conversable.group_functions import VARIABLES
-from tw_autogen.hosts.conversable.running_reply import FAILURES
+from tw_autogen.hosts.conversable.running_reply import FAILURES, QUESTIONS
 from tw_autogen.hosts.partner_conversation import BROUGHT
 
 _INSTALL = 'pip install "tw-autogen[service]"'
@@ -27,11 +28,19 @@ _CLEAN_SECONDS = 600.0
 """How often old sessions are looked for at most."""
 
 
-class _RequestFailed(Exception):
-    """A request has failed; its words are for the client."""
+class _NotAnswered(Exception):
+    """A request has no answer; its words are for the client."""
 
     def __repr__(self) -> str:  # what the host shows of an error
         return str(self)
+
+
+class _RequestFailed(_NotAnswered):
+    """A request has failed."""
+
+
+class _InputRequired(_NotAnswered):
+    """The session asks its user back."""
 
 
 class _Served(Closing):
@@ -43,12 +52,22 @@ class _Served(Closing):
         variables: The context variables of its client, in place of the agent's.
         slots: One is held while a request is under way; others wait.
         brought: What the client sends along with the words of its request, for the prompt.
+        questions_apart: An answer that asks the user back is raised, for a protocol that has a state of its own for it.
     """
 
-    def __init__(self, agent: Any, key: Hashable, variables: Any, slots: asyncio.Semaphore, brought: str) -> None:
+    def __init__(
+        self,
+        agent: Any,
+        key: Hashable,
+        variables: Any,
+        slots: asyncio.Semaphore,
+        *,
+        brought: str = "",
+        questions_apart: bool = False,
+    ) -> None:
         self._agent = agent
         self._key = key
-        self._slots, self._brought = slots, brought
+        self._slots, self._brought, self._questions_apart = slots, brought, questions_apart
         self.context_variables = variables
         self._reply: asyncio.Future[Any] | None = None
 
@@ -61,14 +80,17 @@ class _Served(Closing):
 
     async def _answered(self, *args: Any, **kwargs: Any) -> Any:
         """Answer when it is this request's turn; in a task of its own, whose context ends with it."""
-        failures = list[str]()
+        failures, questions = list[str](), list[str]()
         VARIABLES.set(self.context_variables)
         BROUGHT.set(self._brought)
         FAILURES.set(failures)
+        QUESTIONS.set(questions)
         async with self._slots:
             answered = await self._agent.a_generate_oai_reply(*args, conversation=self._key, **kwargs)
         if failures:
             raise _RequestFailed(failures[-1])
+        if self._questions_apart and answered[1] in questions:  # agents that it has asked may have questions too
+            raise _InputRequired(answered[1])
         return answered
 
     def close(self) -> None:
@@ -104,12 +126,12 @@ def _by_client(agent: Any) -> Callable[..., _Served]:
     def variables(key: Hashable) -> Any:
         return own if own is None else type(own)(data={name: _copied(value) for name, value in first.items()})
 
-    def served(key: Hashable, brought: str = "") -> _Served:
+    def served(key: Hashable, **how: Any) -> _Served:
         nonlocal cleaned
         if time.monotonic() > cleaned + _CLEAN_SECONDS:
             cleaned = time.monotonic()
             threading.Thread(target=agent.remove_old_sessions, name="old sessions", daemon=True).start()
-        return _Served(agent, key, variables(key), slots, brought)
+        return _Served(agent, key, variables(key), slots, **how)
 
     return served
 
@@ -141,29 +163,34 @@ def a2a_server(agent: Any, **how: Any) -> Any:
     The key is the context id together with the name of the user that the server has authenticated. The host's own
     server works too, but hands no id over: there each request has a fresh kernel and knows what was said. Clients that
     are not authenticated get no list of tasks but of a context that they name: context ids are keys to kernels.
+
+    The card names one skill, and text and JSON as input, unless `agent_card` says otherwise. A task whose answer asks
+    the user back waits for input.
     """
     agent.check_clients_apart()
     served = _by_client(agent)
     host, executor = _import("autogen.a2a"), _import("autogen.a2a.agent_executor")
     errors = _import("a2a.utils.errors")
-    _import("sse_starlette")  # or the host asks for it where the server is built, by a name of its own
+    service = _import("tw_autogen.hosts.conversable.http_service")
 
     class Executor(executor.AutogenAgentExecutor):  # type: ignore[misc, name-defined]  # the host is untyped here
         async def execute(self, context: Any, event_queue: Any) -> None:
             call = context.call_context
             key = ("a2a", call.user.user_name if call is not None else "", context.context_id)
             _make_text_of(context.message, errors)
-            with served(key) as agent:
+            with served(key, questions_apart=not _is_of_agents_chat(context.message)) as agent:
                 try:
                     await executor.AutogenAgentExecutor(agent).execute(context, event_queue)
                 except errors.InternalError as error:
-                    if isinstance(error.__cause__, ConfigError):
-                        raise errors.InvalidParamsError(str(error.__cause__)) from None
-                    if not isinstance(error.__cause__, _RequestFailed):
+                    cause = error.__cause__
+                    if isinstance(cause, ConfigError):
+                        raise errors.InvalidParamsError(str(cause)) from None
+                    if not isinstance(cause, _NotAnswered):
                         raise
                     updater = executor.TaskUpdater(event_queue, context.task_id, context.context_id)
-                    part = type(context.message.parts[0])(text=str(error.__cause__))
-                    await updater.failed(updater.new_agent_message([part]))
+                    end = updater.requires_input if isinstance(cause, _InputRequired) else updater.failed
+                    part = type(context.message.parts[0])(text=str(cause))
+                    await end(updater.new_agent_message([part]))
 
     class Server(host.A2aAgentServer):  # type: ignore[misc, name-defined]  # as above
         @property
@@ -176,7 +203,32 @@ def a2a_server(agent: Any, **how: Any) -> Any:
                 handler.on_list_tasks = _own_tasks(handler.on_list_tasks)
             return handler
 
-    return Server(agent, **how)
+        def build_starlette_app(self, **how: Any) -> Any:
+            app = super().build_starlette_app(**how)
+            app.add_middleware(service.HttpFront)
+            return app
+
+        build = build_starlette_app
+
+    cards = {name: _true_card(agent, how.get(name)) for name in ("agent_card", "extended_agent_card")}
+    if how.get("extended_agent_card") is None:
+        del cards["extended_agent_card"]
+    return Server(agent, **{**how, **cards})
+
+
+def _true_card(agent: Any, given: Any) -> Any:
+    """Return the card of an agent, with what it takes and does where the user's card says nothing of it."""
+    types = _import("autogen.a2a.server")
+    skill = types.AgentSkill(id="ask", name=agent.name, description=agent.description, tags=["data analysis", "python"])
+    true = {
+        "version": tw_autogen.__version__,
+        "default_input_modes": ["text/plain", "application/json"],
+        "default_output_modes": ["text/plain"],
+        "skills": [skill],
+    }
+    card = types.CardSettings() if given is None else given
+    said = card.model_fields_set
+    return card.model_copy(update={name: value for name, value in true.items() if name not in said})
 
 
 def _make_text_of(message: Any, errors: Any) -> None:
@@ -194,6 +246,14 @@ def _make_text_of(message: Any, errors: Any) -> None:
             raise errors.ContentTypeNotSupportedError("only text and data are taken, no files")
     if not any(part.text.strip() for part in message.parts):
         raise errors.InvalidParamsError("the message has no words")
+
+
+def _is_of_agents_chat(message: Any) -> bool:
+    """Return whether the host's own client has sent a message: it names each part's role.
+
+    For input it asks a person at its terminal, and doesn't show the question; agents of its chat may know the answer.
+    """
+    return any("role" in part.metadata for part in message.parts)
 
 
 def _own_tasks(list_tasks: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
@@ -219,15 +279,23 @@ def ag_ui_stream(agent: Any, **how: Any) -> Any:
         ConfigError: code of one client could read another's session.
         HostError: packages are missing.
 
-    Whoever serves it decides who may use a thread id, as with anything that is kept by one.
+    Whoever serves it decides who may use a thread id, as with anything that is kept by one. `build_asgi()` returns an
+    ASGI application: for a server as it is, or to be mounted.
     """
     agent.check_clients_apart()
     served = _by_client(agent)
     host = _import("autogen.ag_ui")
 
     class Stream(host.AGUIStream):  # type: ignore[misc, name-defined]  # as above
-        async def dispatch(self, incoming: Any, **more: Any) -> AsyncIterator[str]:
-            with served(("ag_ui", incoming.thread_id), _brought(incoming)) as agent:
+        def build_asgi(self) -> Any:
+            service = _import("tw_autogen.hosts.conversable.http_service")
+            return service.ag_ui_endpoint(self, host.RunAgentInput)
+
+        async def dispatch(self, incoming: Any, **more: Any) -> AsyncGenerator[str, None]:
+            brought = _brought(incoming)
+            if not isinstance(incoming.state, dict):  # which the host would take for one
+                incoming = incoming.model_copy(update={"state": {}})
+            with served(("ag_ui", incoming.thread_id), brought=brought) as agent:
                 async with contextlib.aclosing(host.AGUIStream(agent, **how).dispatch(incoming, **more)) as events:
                     try:
                         async for event in events:

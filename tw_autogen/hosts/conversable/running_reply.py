@@ -47,6 +47,23 @@ def failed_words(words: str) -> str:
     return words
 
 
+QUESTIONS: ContextVar[list[str] | None] = ContextVar("questions", default=None)
+"""Takes the words of each answer that asks the user back, where a service's protocol has a word of its own for that."""
+_ASKING = ("Clarification", "AdditionalInformation")
+
+
+def asking_words(words: str, stop: str) -> str:
+    """Return the words of an answer, and note them if they ask the user back.
+
+    Args:
+        words: The answer's.
+        stop: The Planner's word for its end, such as `Clarification`.
+    """
+    if stop in _ASKING and (questions := QUESTIONS.get()) is not None:
+        questions.append(words)
+    return words
+
+
 def register_with_running_reply(conversation: PartnerConversation) -> threading.Event:
     """Note that the current reply waits for a conversation, and return what identifies the request for `stop`."""
     running = RUNNING.get() or RunningReply()

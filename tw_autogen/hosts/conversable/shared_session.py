@@ -18,7 +18,7 @@ from tw_autogen.hosts.conversable.client_isolation import check_clients_apart, r
 from tw_autogen.hosts.conversable.human_approval import approval_by
 from tw_autogen.hosts.conversable.inner_messages import InnerMessages
 from tw_autogen.hosts.conversable.messages import render_reply, without_end
-from tw_autogen.hosts.conversable.running_reply import failed_words
+from tw_autogen.hosts.conversable.running_reply import asking_words, failed_words
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
 from tw_autogen.hosts.partner_conversation import CONTINUE, GivenFiles, Line, PartnerConversation
 from tw_autogen.named_folders import checked_path
@@ -218,7 +218,7 @@ class SharedChat(PartnerConversation):
         self._answered = True
         ends = self._shared.planner or len(self._shared.names) == 1
         answer = self._close_round(session) if ends else Answer.of(here, session.usage)
-        return render_reply(answer, here.user_query, member.system_message)
+        return asking_words(render_reply(answer, here.user_query, member.system_message), answer.stop)
 
     def _close_round(self, session: Session, *, reason: str = "") -> Answer:
         self._answered = False
