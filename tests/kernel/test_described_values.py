@@ -174,6 +174,37 @@ TABLES = {
         "a.xml", "<r>" + "".join(f"<o><t>a</t><t>b</t><v>{at}</v></o>" for at in range(9)) + "</r>",
         ["of several children of one name read_xml keeps the last: 't'"], ["leaves out", "dtype"],
     ),
+    "numbers of rows and columns with classes, in front of rows": (
+        "a.csv", lined("40,4,low,middle,high", lambda at: f"{at / 10},{at % 7},{at % 5}.5,{at},{at % 3}"),
+        ["40 rows x 5 columns, first row in line 2", "column 4: int, 0", "'a.csv', header=None, skiprows=1"], ["'low'"],
+    ),
+    "a number of rows in front of them": (
+        "a.csv", lined("40", lambda at: f"{at / 10},{at % 7},{at % 5}.5"), ["40 rows x 3 columns, first row in line 2"],
+        ["'40'", "sep="],
+    ),
+    "a row without names whose first number is that of the rows": (
+        "a.csv", lined("40,3,7,1", lambda at: f"{at % 9},{at % 7},{at % 5},{at % 2}"), ["rows x 4 columns"],
+        ["line 2", "skiprows"],
+    ),
+    "sentences in front of rows without names": (
+        "a.csv", lined("By the office.\nRounded, but some are missing.", lambda at: f"x,{at},{at % 5}.5,y{at % 3}"),
+        ["40 rows x 4 columns, first row in line 3", "column 1: int, 0 … 39", "header=None, skiprows=2"], ["office.'"],
+    ),
+    "a sentence with commas in front of names": (
+        "a.csv", lined("Sales of our shops, in Oslo, and Kiel.\nday,shop,n", lambda at: f"{at % 28 + 1}.1.24,x,{at}"),
+        ["40 rows x 3 columns, header in line 2", "'n': int, 0 … 39"], ["odd", "a sentence"],
+    ),
+    "what may be a sentence with commas in front of rows": (
+        "a.csv", lined("Sales of all shops, in Oslo, and in Kiel", lambda at: f"x{at},{at % 5},{at}"),
+        ["its names may be a sentence about the table: then read it with skiprows=1, header=None"], [],
+    ),
+    "names with blanks after commas": (
+        "a.csv", lined("Name, Age, Place of birth", lambda at: f"x{at},{at % 5},{at}"), ["' Age'"], ["sentence"],
+    ),
+    "addresses in lines of one column": (
+        "a.csv", lined("address of it", lambda at: f"Street {at}, {10115 + at}, Berlin", 12), ["12 rows x 1 columns"],
+        ["header=None"],
+    ),
     "a name with a word for a total that is no sum": (
         "a.csv", lined("x,v", lambda at: f"x{at},{at}") + "All Saints,3\n", [], [" total"],
     ),
