@@ -29,6 +29,16 @@ def thousands(at, sign="."):
     return f"{at % 9 + 1}{sign}{at * 37 % 1000:03}"
 
 
+def of_words(text):
+    """Return a table with a column of words of a text, many in each row."""
+    return lined("n,t", lambda at: f"{at},{' '.join(text.split()[at % 5 :: at % 3 + 1])}", 300)
+
+
+RUSSIAN = "Все люди рождаются свободными и равными в своем достоинстве и правах, они наделены разумом и совестью"
+ARABIC = "يولد جميع الناس أحرارا متساوين في الكرامة والحقوق وقد وهبوا عقلا وضميرا وعليهم أن يعامل بعضهم"
+HEBREW = "כל בני האדם נולדו בני חורין ושווים בערכם ובזכויותיהם כולם חוננו בתבונה ובמצפון לפיכך חובה עליהם"
+GREEK = "Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια και τα δικαιώματα, είναι"
+
 TABLES = {
     # name: (file name, content, what is said, what is not said)
     "points between thousands beside percent with a decimal comma": (
@@ -144,7 +154,24 @@ TABLES = {
     ),
     "few letters of Arabic between many digits": (
         "a.csv", lined("مدينة,n", lambda at: f"{('دبي', 'الرياض')[at % 2]} {at * 971},{at}").encode("cp1256"),
-        ["CSV, cp1256 (guessed by its letters)", "'مدينة'"], ["cp1252"],
+        ["CSV, cp1256 (guessed by its letters; it may be iso8859_6 or another one): ", "'مدينة'"], ["cp1252"],
+    ),
+    **{
+        f"letters of {encoding}": (
+            "a.csv", of_words(words).encode(encoding),
+            [f"CSV, {encoding} (guessed by its letters): 300 rows"], [],
+        )
+        for encoding, words in [
+            ("cp1251", RUSSIAN), ("koi8_r", RUSSIAN), ("iso8859_5", RUSSIAN), ("cp866", RUSSIAN),
+            ("cp1256", ARABIC), ("iso8859_6", ARABIC), ("cp1253", GREEK),
+        ]
+    },
+    "letters of Hebrew, which may be Cyrillic ones": (
+        "a.csv", of_words(HEBREW).encode("cp1255"),
+        ["letters; it may be cp1255 or "], [],
+    ),
+    "a few letters of Russian": (
+        "a.csv", "город,n\nОмск,1\n".encode("koi8_r"), ["guessed by its letters; it may be "], [],
     ),
     "letters of French side by side": (
         "a.csv", lined("année,créée", lambda at: f"été {at},réélu {at}", 20).encode("cp1252"),
