@@ -5,6 +5,8 @@ from contextlib import closing
 
 import openpyxl
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tw_autogen.kernel import Describer
@@ -288,6 +290,21 @@ def test_lists_and_structs_that_begin_late_are_described_by_what_they_hold(tmp_p
     assert_said(describe(tmp_path, "a.parquet"), ["'l': list of int, 2 items", "'q': int, 7", "1500 null"])
 
 
+def test_lists_structs_and_maps_of_parquet_are_told_by_their_types(tmp_path):
+    values = {
+        "m": pa.array([[("a", 1)]] * 3, pa.map_(pa.string(), pa.int32())),
+        "s": pa.array([{"q": 7}] * 3, pa.struct([("q", pa.int16())])),
+        "l": pa.array([[1.5]] * 3, pa.list_(pa.float32())),
+    }
+    pq.write_table(pa.table(values), tmp_path / "a.parquet")
+
+    said = [
+        "types in the file, of which a map is read as a list of pairs: 'm' map<string, int32",
+        "; 's' struct<q: int16>",
+    ]
+    assert_said(describe(tmp_path, "a.parquet"), [*said, "; 'l' list<element: float>"])
+
+
 def test_ranges_of_long_schema_tables_are_those_of_all_rows(tmp_path):
     count, days = 90_000, pd.date_range("2015-01-01", periods=90_000, freq="h")
     table = pd.DataFrame(
@@ -356,3 +373,14 @@ def test_names_below_merged_ones_are_told_by_the_rows_they_span(case, tmp_path):
     book.save(tmp_path / "a.xlsx")
 
     assert_said(describe(tmp_path, "a.xlsx"), said, unsaid)
+
+
+def test_hidden_rows_and_columns_of_a_sheet_are_told(tmp_path):
+    book = openpyxl.Workbook()
+    for row in [["day", "n", "m"], *([f"d{at}", at, at * 2] for at in range(9))]:
+        book.active.append(row)
+    book.active.row_dimensions[3].hidden = book.active.row_dimensions[4].hidden = True
+    book.active.column_dimensions["C"].hidden = True
+    book.save(tmp_path / "a.xlsx")
+
+    assert_said(describe(tmp_path, "a.xlsx"), ["2 hidden rows, hidden columns: C; pandas reads them all the same"])
