@@ -5,6 +5,8 @@ from contextlib import closing
 
 import openpyxl
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tw_autogen.kernel import Describer
@@ -28,6 +30,16 @@ def lined(header, line, count=40):
 def thousands(at, sign="."):
     return f"{at % 9 + 1}{sign}{at * 37 % 1000:03}"
 
+
+def of_words(text):
+    """Return a table with a column of words of a text, many in each row."""
+    return lined("n,t", lambda at: f"{at},{' '.join(text.split()[at % 5 :: at % 3 + 1])}", 300)
+
+
+RUSSIAN = "Все люди рождаются свободными и равными в своем достоинстве и правах, они наделены разумом и совестью"
+ARABIC = "يولد جميع الناس أحرارا متساوين في الكرامة والحقوق وقد وهبوا عقلا وضميرا وعليهم أن يعامل بعضهم"
+HEBREW = "כל בני האדם נולדו בני חורין ושווים בערכם ובזכויותיהם כולם חוננו בתבונה ובמצפון לפיכך חובה עליהם"
+GREEK = "Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι στην αξιοπρέπεια και τα δικαιώματα, είναι"
 
 TABLES = {
     # name: (file name, content, what is said, what is not said)
@@ -144,7 +156,24 @@ TABLES = {
     ),
     "few letters of Arabic between many digits": (
         "a.csv", lined("مدينة,n", lambda at: f"{('دبي', 'الرياض')[at % 2]} {at * 971},{at}").encode("cp1256"),
-        ["CSV, cp1256 (guessed by its letters)", "'مدينة'"], ["cp1252"],
+        ["CSV, cp1256 (guessed by its letters; it may be iso8859_6 or another one): ", "'مدينة'"], ["cp1252"],
+    ),
+    **{
+        f"letters of {encoding}": (
+            "a.csv", of_words(words).encode(encoding),
+            [f"CSV, {encoding} (guessed by its letters): 300 rows"], [],
+        )
+        for encoding, words in [
+            ("cp1251", RUSSIAN), ("koi8_r", RUSSIAN), ("iso8859_5", RUSSIAN), ("cp866", RUSSIAN),
+            ("cp1256", ARABIC), ("iso8859_6", ARABIC), ("cp1253", GREEK),
+        ]
+    },
+    "letters of Hebrew, which may be Cyrillic ones": (
+        "a.csv", of_words(HEBREW).encode("cp1255"),
+        ["letters; it may be cp1255 or "], [],
+    ),
+    "a few letters of Russian": (
+        "a.csv", "город,n\nОмск,1\n".encode("koi8_r"), ["guessed by its letters; it may be "], [],
     ),
     "letters of French side by side": (
         "a.csv", lined("année,créée", lambda at: f"été {at},réélu {at}", 20).encode("cp1252"),
@@ -173,6 +202,37 @@ TABLES = {
     "children of XML of one name": (
         "a.xml", "<r>" + "".join(f"<o><t>a</t><t>b</t><v>{at}</v></o>" for at in range(9)) + "</r>",
         ["of several children of one name read_xml keeps the last: 't'"], ["leaves out", "dtype"],
+    ),
+    "numbers of rows and columns with classes, in front of rows": (
+        "a.csv", lined("40,4,low,middle,high", lambda at: f"{at / 10},{at % 7},{at % 5}.5,{at},{at % 3}"),
+        ["40 rows x 5 columns, first row in line 2", "column 4: int, 0", "'a.csv', header=None, skiprows=1"], ["'low'"],
+    ),
+    "a number of rows in front of them": (
+        "a.csv", lined("40", lambda at: f"{at / 10},{at % 7},{at % 5}.5"), ["40 rows x 3 columns, first row in line 2"],
+        ["'40'", "sep="],
+    ),
+    "a row without names whose first number is that of the rows": (
+        "a.csv", lined("40,3,7,1", lambda at: f"{at % 9},{at % 7},{at % 5},{at % 2}"), ["rows x 4 columns"],
+        ["line 2", "skiprows"],
+    ),
+    "sentences in front of rows without names": (
+        "a.csv", lined("By the office.\nRounded, but some are missing.", lambda at: f"x,{at},{at % 5}.5,y{at % 3}"),
+        ["40 rows x 4 columns, first row in line 3", "column 1: int, 0 … 39", "header=None, skiprows=2"], ["office.'"],
+    ),
+    "a sentence with commas in front of names": (
+        "a.csv", lined("Sales of our shops, in Oslo, and Kiel.\nday,shop,n", lambda at: f"{at % 28 + 1}.1.24,x,{at}"),
+        ["40 rows x 3 columns, header in line 2", "'n': int, 0 … 39"], ["odd", "a sentence"],
+    ),
+    "what may be a sentence with commas in front of rows": (
+        "a.csv", lined("Sales of all shops, in Oslo, and in Kiel", lambda at: f"x{at},{at % 5},{at}"),
+        ["its names may be a sentence about the table: then read it with skiprows=1, header=None"], [],
+    ),
+    "names with blanks after commas": (
+        "a.csv", lined("Name, Age, Place of birth", lambda at: f"x{at},{at % 5},{at}"), ["' Age'"], ["sentence"],
+    ),
+    "addresses in lines of one column": (
+        "a.csv", lined("address of it", lambda at: f"Street {at}, {10115 + at}, Berlin", 12), ["12 rows x 1 columns"],
+        ["header=None"],
     ),
     "a name with a word for a total that is no sum": (
         "a.csv", lined("x,v", lambda at: f"x{at},{at}") + "All Saints,3\n", [], [" total"],
@@ -228,6 +288,21 @@ def test_lists_and_structs_that_begin_late_are_described_by_what_they_hold(tmp_p
     pd.DataFrame({"l": [*late, [1, 2]], "s": [*late, {"q": 7}]}).to_parquet(tmp_path / "a.parquet")
 
     assert_said(describe(tmp_path, "a.parquet"), ["'l': list of int, 2 items", "'q': int, 7", "1500 null"])
+
+
+def test_lists_structs_and_maps_of_parquet_are_told_by_their_types(tmp_path):
+    values = {
+        "m": pa.array([[("a", 1)]] * 3, pa.map_(pa.string(), pa.int32())),
+        "s": pa.array([{"q": 7}] * 3, pa.struct([("q", pa.int16())])),
+        "l": pa.array([[1.5]] * 3, pa.list_(pa.float32())),
+    }
+    pq.write_table(pa.table(values), tmp_path / "a.parquet")
+
+    said = [
+        "types in the file, of which a map is read as a list of pairs: 'm' map<string, int32",
+        "; 's' struct<q: int16>",
+    ]
+    assert_said(describe(tmp_path, "a.parquet"), [*said, "; 'l' list<element: float>"])
 
 
 def test_ranges_of_long_schema_tables_are_those_of_all_rows(tmp_path):
@@ -298,3 +373,14 @@ def test_names_below_merged_ones_are_told_by_the_rows_they_span(case, tmp_path):
     book.save(tmp_path / "a.xlsx")
 
     assert_said(describe(tmp_path, "a.xlsx"), said, unsaid)
+
+
+def test_hidden_rows_and_columns_of_a_sheet_are_told(tmp_path):
+    book = openpyxl.Workbook()
+    for row in [["day", "n", "m"], *([f"d{at}", at, at * 2] for at in range(9))]:
+        book.active.append(row)
+    book.active.row_dimensions[3].hidden = book.active.row_dimensions[4].hidden = True
+    book.active.column_dimensions["C"].hidden = True
+    book.save(tmp_path / "a.xlsx")
+
+    assert_said(describe(tmp_path, "a.xlsx"), ["2 hidden rows, hidden columns: C; pandas reads them all the same"])

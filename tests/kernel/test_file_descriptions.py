@@ -1101,9 +1101,26 @@ def test_a_header_of_many_equal_names_is_described_at_once(tmp_path, cpu_seconds
         ({"in/x.csv": "a,b\n1,2\n3,4\n"}, ["ZIP archive of 'in/x.csv': CSV: 2 rows x 2", "pd.read_csv('x.csv.zip')"]),
         ({"x.csv": GERMAN}, ["'Umsatz': float, 99,90", "('x.csv.zip', sep=';', decimal=',', thousands='.')"]),
         ({"x.csv": "a\n1\n", "y.csv": "b\n1\n"}, ["ZIP archive of 2 files", "'x.csv': 4 bytes"]),
-        ({"x.bin": "a"}, ["ZIP archive of 1 file", "'x.bin': 1 bytes"]),
+        ({"x.csv": "a\n1\n", "y.csv": "b\n1\n"}, ["opened with zipfile.ZipFile('x.csv.zip').open('x.csv')"]),
+        ({"x.bin": "a"}, ["ZIP archive of 1 file", "'x.bin': 1 byte"]),
+        (
+            {"d/": "", "d/x.csv": GERMAN, "__MACOSX/d/._x.csv": "\0", "d/.DS_Store": "\0"},
+            [
+                "ZIP archive of 'd/x.csv': CSV with ';'",
+                "(zipfile.ZipFile('x.csv.zip').open('d/x.csv'), sep=';', decimal=",
+            ],
+        ),
+        (
+            {"README.md": "Some words.", "x.csv": GERMAN},
+            [
+                "ZIP archive of 2 files, one is a table of text, 'x.csv': CSV with ';'",
+                "'README.md': 11 bytes",
+                "pd.read_csv(zipfile.ZipFile('x.csv.zip').open('x.csv'), sep=';', decimal=',', thousands='.')",
+            ],
+        ),
+        ({}, ["ZIP archive of 0 files"]),
     ],
-    ids=["one table", "semicolons", "two tables", "no table"],
+    ids=["one table", "semicolons", "two tables", "a file of them", "no table", "of macOS", "beside a text", "empty"],
 )
 def test_an_archive_of_a_single_table_is_described_like_the_table(members, said, tmp_path):
     with zipfile.ZipFile(tmp_path / "x.csv.zip", "w") as archive:
@@ -1637,7 +1654,7 @@ def test_a_word_document_is_told_by_its_text(tmp_path):
 def test_folders_of_an_archive_are_no_files(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("data/", "")
-        archive.writestr("data/a.csv", "x")
+        archive.writestr("data/a.bin", "x")
 
     assert "ZIP archive of 1 file\n" in describe(tmp_path, "a.zip")[0]["a.zip"]
 

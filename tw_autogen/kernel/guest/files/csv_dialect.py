@@ -225,13 +225,37 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     """Open a file for reading, decompressed if it is compressed; see `compression_of`."""
     packed = compression_of(path)
     if packed == ".zip":
-        with zipfile.ZipFile(path) as archive:
-            (name,) = archive.namelist()
-            with archive.open(name) as member:
-                yield member
+        with zipfile.ZipFile(path) as archive, archive.open(table_member(archive)) as member:
+            yield member
         return
     with COMPRESSED.get(packed, open)(path, "rb") as file:
         yield file
+
+
+def table_member(archive: zipfile.ZipFile) -> str:
+    """Return the name of the only file in an archive, or else of its only one that is called a table.
+
+    Files that macOS and Windows add don't count.
+
+    Raises:
+        ValueError: there is none, or more than one.
+    """
+    names = [entry.filename for entry in members_of(archive)]
+    tables = [name for name in names if name.lower().endswith((".csv", ".tsv"))] if len(names) > 1 else names
+    if len(tables) != 1:
+        raise ValueError(f"an archive of {len(tables)} tables")
+    return tables[0]
+
+
+def members_of(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Return the files in an archive, without folders and without what macOS and Windows add."""
+    return [
+        entry
+        for entry in archive.infolist()
+        if not entry.is_dir()
+        and not entry.filename.startswith("__MACOSX/")
+        and os.path.basename(entry.filename) not in (".DS_Store", "Thumbs.db", "desktop.ini")
+    ]
 
 
 def compression_of(path: str) -> str:

@@ -21,6 +21,7 @@ from .csv_dialect import (
     SAMPLE_BYTES,
     TextStart,
     find_separator,
+    members_of,
     opened,
     read_start,
     table_separator,
@@ -478,13 +479,31 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
 
 def _describe_archive(path: str, name: str, terms: Collection[str]) -> Description:
     with zipfile.ZipFile(path) as archive:
-        entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-        alone = len(archive.namelist()) == 1 and not any(entry.flag_bits & 1 for entry in entries)  # 1: encrypted
-    if alone and entries and kind_of(entries[0].filename) in ("csv", "tsv"):
-        described = _describe_csv(path, name, terms)
-        described.headline = f"ZIP archive of {entries[0].filename!r}: {described.headline}"
-        return _with_call(described, name)
-    return _listed("ZIP", [(entry.filename, entry.file_size) for entry in entries])
+        entries = members_of(archive)
+        alone = len(archive.namelist()) == 1  # as pandas counts
+    described = _listed("ZIP", [(entry.filename, entry.file_size) for entry in entries])
+    if any(entry.flag_bits & 1 for entry in entries):
+        described.headline += ", encrypted"
+        return described
+    tables = [entry.filename for entry in entries if entry.filename.lower().endswith((".csv", ".tsv"))]
+    if len(tables) != 1:
+        if entries:
+            described.lines.append(
+                f"a file of it is opened with zipfile.ZipFile({name!r}).open({entries[0].filename!r})"
+            )
+        return described
+    table = _with_call(_describe_csv(path, name, terms), name)
+    if len(entries) == 1:
+        table.headline = f"ZIP archive of {tables[0]!r}: {table.headline}"
+    else:
+        table.headline = f"{described.headline}, one is a table of text, {tables[0]!r}: {table.headline}"
+        table.lines += [f"in the archive: {line}" for line in described.lines]
+        table.whole = []
+    if not alone:
+        opens = f"pd.read_csv(zipfile.ZipFile({name!r}).open({tables[0]!r})"
+        for lines in (table.lines, table.whole):
+            lines[:] = [line.replace(f"pd.read_csv({name!r}", opens) for line in lines]
+    return table
 
 
 def _describe_tar(path: str, name: str, terms: Collection[str]) -> Description:

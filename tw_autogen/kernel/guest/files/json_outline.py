@@ -27,7 +27,11 @@ def outline(value: Any) -> tuple[str, list[str], list[Column]]:
     """
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         some = value[:_MAX_VALUES]
-        return f"JSON: list of {len(value)} objects{_sampled(value)}", record_lines(some), record_columns(value)
+        return (
+            f"JSON: list of {pluralize(len(value), 'object')}{_sampled(value)}",
+            record_lines(some),
+            record_columns(value),
+        )
     if isinstance(value, list):
         return f"JSON: {_list_words([value])}", [], []
     if isinstance(value, dict):
@@ -113,7 +117,7 @@ def _object_lines(objects: Sequence[Mapping[str, Any]], depth: int) -> list[str]
 def _object_words(objects: Sequence[Mapping[str, Any]]) -> str:
     lengths = [len(item) for item in objects]
     empty = lengths.count(0)
-    summary = f"object of {_span(lengths)} keys" + (f", {empty} empty" if empty else "")
+    summary = f"object of {_span(lengths)} key{'s' * (set(lengths) != {1})}" + (f", {empty} empty" if empty else "")
     if any(_is_dictionary(item) for item in objects):
         summary += f", such as {show(next(iter(objects[0])))}" if objects[0] else ""
     return summary
@@ -125,7 +129,8 @@ def _list_words(lists: Sequence[Sequence[Any]]) -> str:
     kinds = Counter(_types(items))
     lengths = [len(inner) for inner in lists]
     empty = lengths.count(0)
-    summary = f"list of {' or '.join(kinds) or 'nothing'}, {_span(lengths)} items{_sampled(everything)}"
+    count = f"{_span(lengths)} item{'s' * (set(lengths) != {1})}"
+    summary = f"list of {' or '.join(kinds) or 'nothing'}, {count}{_sampled(everything)}"
     if empty and len(lists) > 1:
         summary += f", {empty} empty ([], not null)"
     if len(kinds) == 1:

@@ -53,6 +53,9 @@ def describe_schema_table(
     headline, lines, columns = table.describe()
     if nested:
         lines += record_lines([{names[index]: row[index] for index in nested} for row in rows])
+        typed = [f"{names[index]!r} {cut_line(kinds[index])}" for index in nested if kinds[index]]
+        pairs = ", of which a map is read as a list of pairs" * any(kinds[index].startswith("map<") for index in nested)
+        lines += [f"their types in the file{pairs}: {'; '.join(typed)}"] if typed else []
     return headline.replace(f"x {len(flat)} ", f"x {len(names)} "), lines, [(name, columns)]
 
 

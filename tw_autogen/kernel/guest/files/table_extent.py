@@ -28,6 +28,8 @@ _SEPARATOR_LINE = re.compile(r"sep=.", re.IGNORECASE)
 _DIGIT, _DIGITS = re.compile(r"\d"), re.compile(r"\d+")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _NOTE = re.compile(r"(?=.{0,300}\s)[*†‡©¹²³(\[].|[^:]{0,40}\w:(?:\s|$)", re.DOTALL)
+_ABOUT_ROWS, _SENTENCE_WORDS = 5, 6
+_THOUSANDS = re.compile(r"\d{3}(?:\.\d{1,9})?")
 _NOTE_SHARE, _NOTE_BLANKS = 10, 5
 """A value of ten may look like a note; a longer sentence of six words or more is one."""
 
@@ -92,6 +94,59 @@ def may_lack_names(rows: Sequence[Sequence[str]]) -> bool:
     found = [first[index] for index in numbers if first[index]]
     usual = all(map(_YEAR.fullmatch, found)) or _is_counted(found) or (len(found) > 2 and _growing(found))
     return all(map(NUMBER.fullmatch, found)) and not usual
+
+
+def lines_about_table(rows: Sequence[Sequence[str]], separator: str, *, whole: bool) -> int:
+    """Return how many of the first rows certainly say something of the file and are neither names nor data.
+
+    That are the numbers of its rows and columns, with or without a last one, in a first row; prose or a number of few
+    values above rows all of which have as many as one another, three or more; and a sentence above names.
+
+    Args:
+        rows: The first ones of a text, or all.
+        separator: Between values.
+        whole: They are all.
+    """
+    filled = [index for index, row in enumerate(rows) if len(row) > 1 or (row and row[0].strip())]
+    if len(filled) <= _ABOUT_ROWS:
+        return 0
+    first, width = [cell.strip() for cell in rows[0]], len(rows[filled[-1]])
+    counts = len(first) < width or not all(map(NUMBER.fullmatch, first))
+    if whole and counts and first[:1] == [str(len(filled) - 1)] and first[1:2] in ([str(width)], [str(width - 1)]):
+        return 1
+    if may_be_sentence(rows, separator) and _are_names(rows[1]) and _has_numbers_below(rows[1:]):
+        return 1
+    above = next((at for at in filled[: _TITLE_LINES + 1] if len(rows[at]) == width), 0)
+    about, below = rows[:above], [rows[at] for at in filled if at >= above]
+    prose = all(len(row) < width - 1 for row in about) and any(
+        NUMBER.fullmatch(first[0].strip()) or " " in row[0].strip() for row in about[:1]
+    )
+    if not (prose and width > 2 and len(below) > _ABOUT_ROWS and all(len(row) == width for row in below)):
+        return 0
+    texts = separator == "," and (
+        any(cell[:1] == " " for row in below for cell in row[1:])
+        or all(_THOUSANDS.fullmatch(cell.strip()) for row in below for cell in row[1:])
+    )
+    return 0 if texts or not any(_are_numbers([row[at].strip() for row in below]) for at in range(width)) else above
+
+
+def _has_numbers_below(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first row stands above rows of its length with a column of numbers."""
+    _, _, numbers = _first_row(rows)
+    return bool(numbers) and all(len(row) == len(rows[0]) for row in rows[1 : SAMPLE_LINES + 1] if row)
+
+
+def may_be_sentence(rows: Sequence[Sequence[str]], separator: str) -> bool:
+    """Return whether the commas of the first row may be those of a sentence: a blank follows each, and none below."""
+    first = rows[0]
+    spaced = separator == "," and len(first) > 1 and all(cell[:1] == " " and cell.strip() for cell in first[1:])
+    words = len(" ".join(first).split())
+    return (
+        spaced
+        and words >= _SENTENCE_WORDS
+        and words > 2 * len(first)
+        and not any(cell[:1] == " " for row in rows[1:] for cell in row[1:])
+    )
 
 
 def _first_row(rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]], list[int]]:

@@ -7,6 +7,7 @@ import itertools
 import re
 import unicodedata
 from collections import Counter
+from functools import lru_cache
 
 from .plural import pluralize
 
@@ -50,12 +51,14 @@ _LATIN_BYTES, _MAX_MARKS = 200_000, 10_000
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _DIGITS_AND_SIGNS = re.compile(rb"[\x00-\x3f]+")
 """Beside many of them few letters are hard to tell; none is the second byte of one."""
-_GUESSED_BYTES, _MIN_GUESSED = 8192, 4
+_GUESSED_BYTES, _MIN_GUESSED, _FEW_LETTERS = 8192, 4, 30
+_CHAOS_AS_WELL, _COHERENT_AS_WELL, _MAX_OTHERS = 0.02, 0.6, 3
 _FOREIGN = 0.8
 """So many letters beyond ASCII of a text that is not Western stand beside another."""
 GUESSED = (
     *("gb18030", "big5", "big5hkscs", "cp932", "euc_jp", "cp949", "johab"),
     *("cp1251", "koi8_r", "koi8_u", "cp866", "cp1253", "cp1255", "cp1256", "cp874"),
+    *("iso8859_5", "iso8859_6", "iso8859_7", "iso8859_8"),
 )
 """Encodings that only a look at the letters tells, of several that fit the first one."""
 _FEW_BROKEN, _MIN_LETTERS = 2, 5
@@ -82,8 +85,8 @@ def find_encoding(start: bytes) -> str:
         return "iso2022_jp"
     if can_be_utf8(start) or _is_broken_utf8(start):
         return "utf-8"
-    if guessed := _guessed_encoding(start):
-        return guessed
+    if guessed := _guessed_encodings(_guessed_part(start)):
+        return guessed[0]
     latin = latin_encodings(start)[0]
     return "iso8859_15" if latin == "cp1252" and _EURO.search(start) else latin
 
@@ -141,27 +144,41 @@ def _letters_score(text: str) -> float:
     return (fits + right - wrong) / max(1, sum(letters.values()) + right + wrong)
 
 
-def _guessed_encoding(text: bytes) -> str:
-    """Return the encoding of a text whose words are of other than Western letters; empty if none can be told."""
-    try:
-        from charset_normalizer import from_bytes  # a kernel's own Python need not have it
-    except ImportError:
-        return ""
+def _guessed_part(text: bytes) -> bytes:
+    """Return whole lines of a text, with the first letters beyond ASCII."""
     if (found := _BYTE.search(text)) and found.start() >= _GUESSED_BYTES // 2:
         text = text[text.rfind(b"\n", 0, found.start()) + 1 :]
     text = text[:_GUESSED_BYTES]
-    text = text[: text.rfind(b"\n") + 1] or text
+    return text[: text.rfind(b"\n") + 1] or text
+
+
+@lru_cache(maxsize=8)
+def _guessed_encodings(text: bytes) -> list[str]:
+    """Return the encodings of a text whose words are of other than Western letters, the likeliest first.
+
+    Several are returned if they stand for other letters and fit nearly as well; none if none can be told.
+    """
+    try:
+        from charset_normalizer import from_bytes  # a kernel's own Python need not have it
+    except ImportError:
+        return []
     foreign = _is_foreign(text.decode("latin-1"))
-    best = from_bytes(text, cp_isolation=[*GUESSED, "cp1252"]).best()
-    if best and foreign and "cp1252" in best.could_be_from_charset:
-        best = from_bytes(_DIGITS_AND_SIGNS.sub(b"\n", text), cp_isolation=list(GUESSED)).best()
-    if best is None or "cp1252" in best.could_be_from_charset:
-        return ""
-    lengths = [len(match) for match in _BEYOND_ASCII.findall(str(best))]
+    found = from_bytes(text, cp_isolation=[*GUESSED, "cp1252"])
+    if found and foreign and "cp1252" in found[0].could_be_from_charset:
+        found = from_bytes(_DIGITS_AND_SIGNS.sub(b"\n", text), cp_isolation=list(GUESSED))
+    if not found or "cp1252" in found[0].could_be_from_charset:
+        return []
+    lengths = [len(match) for match in _BEYOND_ASCII.findall(str(found[0]))]
     alone = not foreign and 2 * sum(length for length in lengths if length > 1) <= sum(lengths)
     if alone or sum(lengths) < _MIN_GUESSED:
-        return ""
-    return next(one for one in GUESSED if one in best.could_be_from_charset)
+        return []
+    fitting = [
+        one
+        for one in found
+        if one.chaos <= found[0].chaos + _CHAOS_AS_WELL and one.coherence >= _COHERENT_AS_WELL * found[0].coherence
+    ]
+    names = (next((name for name in GUESSED if name in one.could_be_from_charset), "") for one in fitting)
+    return list(dict.fromkeys(filter(None, names)))
 
 
 def _is_broken_utf8(text: bytes) -> bool:
@@ -193,7 +210,11 @@ def encoding_words(encoding: str, text: str, *, broken: int = 0) -> str:
     if encoding == "utf-8":
         return ""
     if encoding in GUESSED:
-        return f", {encoding} (guessed by its letters)"
+        part = _guessed_part(text.encode(encoding, "replace"))
+        others = [one for one in _guessed_encodings(part) if one != encoding][:_MAX_OTHERS]
+        few = len(_BYTE.findall(part)) < _FEW_LETTERS
+        may = f"; it may be {' or '.join([*others, 'another one'])}" if others or few else ""
+        return f", {encoding} (guessed by its letters{may})"
     if encoding not in LATIN:
         return f", {encoding}"
     if encoding in _WESTERN and _is_foreign(text):

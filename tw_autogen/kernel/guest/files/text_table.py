@@ -25,7 +25,16 @@ from .csv_dialect import (
 from .number_separators import NumberSeparators, code_columns, find_number_separators, is_number, long_integer_columns
 from .plural import pluralize
 from .table_blocks import TableBlock, find_blocks, find_side_blocks
-from .table_extent import has_names, heads_above, is_note, is_units_row, may_lack_names, rows_of_table
+from .table_extent import (
+    has_names,
+    heads_above,
+    is_note,
+    is_units_row,
+    lines_about_table,
+    may_be_sentence,
+    may_lack_names,
+    rows_of_table,
+)
 from .total_rows import total_notes
 
 MAX_CELLS = 250_000
@@ -152,8 +161,9 @@ def csv_table(
     sampled = not start.whole or len(lines) > most + 1
     values = start.rows and start.rows[above : above + most + 1]
     rows, quoting, share = _parsed_rows(lines[: most + 1], separator, sampled=sampled, values=values)
-    if not doubtful and _is_narrow(rows):  # it says something of the file
-        return csv_table(start, name, above + 1, separator, call=call, doubtful=True)
+    about = 0 if doubtful else int(_is_narrow(rows)) or lines_about_table(rows, separator, whole=not sampled)
+    if about:
+        return csv_table(start, name, above + about, separator, call=call, doubtful=True)
     named, notes = has_names(rows) and not (doubtful and any(map(is_number, rows[0]))), []
     rows = rows if named else [[str(index) for index in range(len(rows[0]))], *rows]
     header, data = [name or f"Unnamed: {index}" for index, name in enumerate(rows[0])], rows[1:]
@@ -199,7 +209,7 @@ def csv_table(
         notes.append(f"{lines_of} with '#', as comments do, which comment='#' leaves out: {_row(comments[0])}")
     elif short:
         notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(short[0])}")
-    notes += _doubtful_names(header, rows) if named else [_NO_NAMES]
+    notes += _doubtful_names(header, rows, separator, skipped) if named else [_NO_NAMES]
     if not sampled:
         notes += total_notes(header, data, decimal=separators.decimal, thousands=separators.thousands)
     notes += _below_notes(below, [row[0].strip() for row in data if row])
@@ -334,10 +344,12 @@ def _is_narrow(rows: Sequence[Sequence[str]]) -> bool:
 _NO_NAMES = "its first line holds no names: with header=None the columns are the numbers 0, 1, …"
 
 
-def _doubtful_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def _doubtful_names(header: Sequence[str], rows: Sequence[Sequence[str]], separator: str, skipped: int) -> list[str]:
     if (alone := all(is_number(name.strip()) for name in header)) or may_lack_names(rows):
         names = "in its first line" if alone else "above its numbers"
         return [f"every name {names} is a number; if that line is data, read it with header=None"]
+    if may_be_sentence(rows, separator):
+        return [f"its names may be a sentence about the table: then read it with skiprows={skipped + 1}, header=None"]
     return []
 
 

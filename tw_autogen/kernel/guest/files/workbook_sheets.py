@@ -27,6 +27,9 @@ _FIRST_ROWS = 100
 _FORMULA = re.compile(rb"<(?:\w{1,20}:)?f[\s/>]")
 _MERGED = re.compile(rb"<(?:\w{1,20}:)?mergeCell ref=\"([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})\"")
 _MAX_MERGED = 10_000
+_ROW = re.compile(rb"<(?:\w{1,20}:)?row\s[^<>]{0,500}>")
+_COLUMN = re.compile(rb"<(?:\w{1,20}:)?col\s[^<>]{0,500}>")
+_HIDDEN, _SPAN = re.compile(rb"\shidden=\"(?:1|true)\""), re.compile(rb"\s(min|max)=\"(\d{1,5})\"")
 _LOCALE, _QUOTED = re.compile(r"\[\$-[^\]]{0,20}\]"), re.compile(r'"[^"]{0,40}"|\\.')
 _CURRENCY = re.compile(r'\[\$([^\]-]{1,10})|([$€£¥₹₽])|"\s?([A-Z]{3})\s?"')
 _UNIT_ROWS, _UNIT_COLUMNS, _MAX_UNITS = 200, 200, 8
@@ -189,7 +192,7 @@ def read_sheets(path: str, kind: str, *, max_sheets: int, max_rows: int) -> tupl
     import openpyxl  # type: ignore[import-untyped]  # optional: the extra `data` brings it
 
     with open(path, "rb") as file:  # by its name openpyxl refuses one that is called otherwise
-        merged, has_formulas = _merged_and_formulas(path)
+        merged, hidden, has_formulas = _merged_hidden_and_formulas(path)
         sheets = []
         with contextlib.closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
             titles = [str(worksheet.title) for worksheet in book.worksheets]
@@ -203,12 +206,13 @@ def read_sheets(path: str, kind: str, *, max_sheets: int, max_rows: int) -> tupl
                 sheets[-1].engine = "openpyxl" * (kind == "zip")
                 sheets[-1].units = _units(worksheet.iter_rows(max_row=_UNIT_ROWS, max_col=_UNIT_COLUMNS))
                 sheets[-1].merged = merged.get(str(worksheet._worksheet_path), [])
+                sheets[-1].notes = hidden.get(str(worksheet._worksheet_path), [])
         if has_formulas:
             with contextlib.closing(openpyxl.load_workbook(file, read_only=True)) as written:
                 for sheet in sheets:
                     written[sheet.title].reset_dimensions()
                     formulas = written[sheet.title].iter_rows(values_only=True, max_row=_FORMULA_ROWS)
-                    sheet.notes = _formula_notes(sheet.rows, formulas)
+                    sheet.notes += _formula_notes(sheet.rows, formulas)
     return titles, sheets
 
 
@@ -274,30 +278,54 @@ def _without_end(row: Sequence[Any]) -> list[Any]:
     return list(row[:end])
 
 
-def _merged_and_formulas(path: str) -> tuple[dict[str, list[tuple[int, int, int, int]]], bool]:
-    """Return the merged cells of each sheet by its part of a workbook, and whether there are formulas.
+def _merged_hidden_and_formulas(
+    path: str,
+) -> tuple[dict[str, list[tuple[int, int, int, int]]], dict[str, list[str]], bool]:
+    """Return the merged cells and notes on what is hidden of each sheet, by its part, and whether there are formulas.
 
     They are looked for in its text, which takes less time than reading it again.
     """
     from openpyxl.utils import range_boundaries  # type: ignore[import-untyped]
 
     merged: dict[str, list[tuple[int, int, int, int]]] = {}
+    hidden: dict[str, list[str]] = {}
     formulas = False
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             if not (name.startswith("xl/worksheets/") and name.endswith(".xml")):
                 continue
             end, left, found = b"", _FORMULA_BYTES, dict[bytes, None]()
+            rows, columns = 0, list[bytes]()
             with archive.open(name) as sheet:
                 while left > 0 and (piece := sheet.read(_PIECE)):
                     text = end + piece
                     formulas = formulas or _FORMULA.search(text) is not None
                     found |= dict.fromkeys(_MERGED.findall(text) if len(found) < _MAX_MERGED else ())
-                    cut = max(text.rfind(b"<"), len(text) - 100)
+                    whole = text[: text.rfind(b">") + 1]
+                    rows += sum(bool(_HIDDEN.search(tag)) for tag in _ROW.findall(whole)) if b"hidden=" in whole else 0
+                    columns += [tag for tag in _COLUMN.findall(whole) if _HIDDEN.search(tag)]
+                    cut = max(len(whole), len(text) - 600)
                     end, left = text[cut:], left - len(piece)
             places = (range_boundaries(span.decode()) for span in found)
+            hidden[name] = _hidden_notes(rows, columns)
             merged[name] = [(top - 1, first - 1, bottom - 1, last - 1) for first, top, last, bottom in places]
-    return merged, formulas
+    return merged, hidden, formulas
+
+
+def _hidden_notes(rows: int, columns: Sequence[bytes]) -> list[str]:
+    """Return a note on the hidden rows and columns of a sheet.
+
+    Args:
+        rows: How many.
+        columns: The elements of a sheet that hide columns, each one or several.
+    """
+    from openpyxl.utils import get_column_letter
+
+    spans = [{key: int(number) for key, number in _SPAN.findall(tag)} for tag in columns[:_MAX_NAMES]]
+    letters = [[get_column_letter(span[key]) for key in (b"min", b"max")] for span in spans if len(span) == 2]
+    shown = ", ".join(first if first == last else f"{first}–{last}" for first, last in letters)
+    words = [pluralize(rows, "hidden row")] * bool(rows) + [f"hidden columns: {shown}"] * bool(shown)
+    return [f"{', '.join(words)}; pandas reads them all the same"] if words else []
 
 
 def _formula_notes(rows: Sequence[Sequence[Any]], written: Iterator[Sequence[Any]]) -> list[str]:
