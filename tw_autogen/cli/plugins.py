@@ -79,8 +79,8 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, trust: bool, as_
     folder = _plugin_folder(project, settings)
     python = settings.read("kernel", KernelSettings).python
     unseen = _is_out_of(Path.cwd() if project is None and settings.trust is Trust.none else None)
-    here = is_project(Path())
-    used = project is not None or here and settings.trust is Trust.full
+    here, loads = is_project(Path()), settings.read("plugin", PluginSettings).load
+    used = loads and (project is not None or here and settings.trust is Trust.full)
     found = listed_plugins(folder, paths, used=used, python=python, unseen=unseen)
     if as_json:
         click.echo(json.dumps({"schema_version": 1, "plugins": [one.to_dict() for one in found]}, indent=2))
@@ -90,9 +90,9 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, trust: bool, as_
         _print_listed(console, one)
     if any(one.origin == "folder" for one in found):
         path = shlex.quote(f"./{folder}" if is_name(str(folder)) else str(folder))
-        hint = f"so a run takes those of {folder} only if told to: --plugins {path}, or -C ."
-        hint = f"This folder is {'not trusted' if here else 'no project'}, {hint}"
-        console.print(Text(hint), soft_wrap=True)
+        hint = f"so a run takes those of {folder} only if told to: --plugins {path}{', or -C .' * loads}"
+        why = "plugin.load is off" if not loads else f"This folder is {'not trusted' if here else 'no project'}"
+        console.print(Text(f"{why}, {hint}"), soft_wrap=True)
 
 
 @command.command("check")
