@@ -66,9 +66,18 @@ _SAYS_NOTHING = {  # values that are so here in any case
     "execution_service.kernel_mode": "local",
     "code_interpreter.code_prefix": "",
 }
+_API_TYPE = "llm.api_type"
 _SERVER = "any OpenAI-compatible server is named by `model.base_url`, which all roles share"
+_IN_REQUESTS = {  # what TaskWeaver puts into each request, and what it is called there
+    "stop_token": "stop",
+    **{name: name for name in ("max_tokens", "top_p", "seed", "frequency_penalty", "presence_penalty")},
+}
 _CONTAINER = "in Python `kernel=` takes a function that makes a `ContainerKernel`"
 _REMEDIES: Mapping[str, str] = {
+    **{
+        f"llm.openai.{name}": f"`model.extra` adds it to each request, under the server's name for it (`{sent}`)"
+        for name, sent in _IN_REQUESTS.items()
+    },
     "code_interpreter.code_prefix": "run it with `session.run_code(…)` before the first request, or make it a plugin",
     "execution_service.kernel_mode": (f"code runs in a sandbox here in any case; {_CONTAINER}"),
     "execution_service.custom_image": f"{_CONTAINER}, with that image",
@@ -80,6 +89,8 @@ _REMEDIES: Mapping[str, str] = {
     "planner.prompt_file_path": "what is to be said beside the Planner's own prompt stands in `planner.instructions`",
     "round_compressor.rounds_to_compress": "`recall.compress_tokens` says from which length rounds are summarised",
     "round_compressor.rounds_to_retain": "`recall.compress_tokens` says from which length rounds are summarised",
+    "experience.retrieve_threshold": "`recall.experience_min_score`, on the scale of what ranks the lessons",
+    "tracing.enabled": "each step is an event with its time and tokens, which a handler may hand on",
     "session.experience_dir": "`recall.experience` names the folder of lessons",
     "web_search.api_provider": "`role.web_search.url` names a search engine",
 }
@@ -162,7 +173,8 @@ def _together(
         config = configs.get(alias) if isinstance(configs, Mapping) and isinstance(alias, str) else None
         config = config if isinstance(config, Mapping) else {}
         name, base = config.get("llm.model"), config.get("llm.api_base")
-        if name and base in (None, found.get("llm.api_base")):  # ours has one server for all roles
+        same_type = config.get(_API_TYPE, "openai") == found.get(_API_TYPE, "openai")
+        if name and same_type and base in (None, found.get("llm.api_base")):  # ours has one server for all roles
             meant.append(Meant(ours, name, key))
             used |= {key, _LLMS}
     for role in _EXPERIENCE:

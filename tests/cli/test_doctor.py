@@ -117,6 +117,27 @@ def test_a_kernel_that_does_not_start_fails_with_the_command_that_mends_it(docto
     assert "pip install --upgrade ipykernel" in result.stdout
 
 
+def test_what_a_taskweaver_project_brings_and_what_of_it_has_no_effect_is_named(doctor, tmp_path):
+    (tmp_path / "plugins").mkdir()
+    for name, python in {"twice": "", "calls": "from taskweaver.plugin.utils import make_api_call\n"}.items():
+        python += f"from taskweaver.plugin import register_plugin\n@register_plugin\ndef {name}(): ...\n"
+        (tmp_path / "plugins" / f"{name}.py").write_text(python)
+        (tmp_path / "plugins" / f"{name}.yaml").write_text(f"name: {name}\ndescription: Do it.\n")
+    (tmp_path / "taskweaver_config.json").write_text('{"tracing.enabled": true, "llm.api_type": "azure"}')
+
+    def found(*args):
+        said = json.loads(doctor("--json", *args).stdout)["checks"]
+        return [(check["state"], check["found"]) for check in said if check["name"] == "project"]
+
+    config = tmp_path / "taskweaver_config.json"
+    plugins, left_out, *keys = found("-C", ".")
+    assert plugins == ("ok", f"plugins of {tmp_path}: twice")
+    assert "calls imports taskweaver.plugin.utils, which has no counterpart here" in left_out[1]
+    assert keys == found()
+    assert keys[0] == ("warn", f"{config}: without meaning here: llm.api_type, tracing.enabled")
+    assert keys[1][1].startswith(f"{config}: llm.api_type: any OpenAI-compatible server is named by `model.base_url`")
+
+
 @pytest.fixture
 def doctor_with(command, environ, tmp_path):
     """Run it where distributions of these names and versions own a module."""

@@ -274,8 +274,15 @@ def test_a_folder_that_is_no_project_says_how_its_plugins_are_used(run, project,
     assert "a run takes those of plugins only if told to: --plugins ./plugins, or -C ." in ran.stdout
     (project.parent / "tw_autogen.yaml").write_text("session: {max_posts: 9}\n")
     ran = run("plugins", "list")
-    assert "twice  project, kernel" in ran.stdout
-    assert "--plugins ./plugins" not in ran.stdout
+    assert "twice  folder, kernel" in ran.stdout
+    assert "This folder is not trusted, so a run takes those of plugins only if told to: --plugins" in ran.stdout
+    for option in ("--trust", "-C."):  # as the run that takes them
+        ran = run("plugins", "list", option)
+        assert ("twice  project, kernel" in ran.stdout, "only if told to" in ran.stdout, ran.stderr) == (
+            True,
+            False,
+            "",
+        )
 
 
 def test_check_takes_the_names_that_list_gives(run, project, monkeypatch):

@@ -129,6 +129,22 @@ def test_where_files_are_refused_neither_model_is_told_that_it_has_them():
     assert "data come as variables and from plugins" in strict[0]
 
 
+@pytest.mark.parametrize(
+    ("policy", "sentences"),
+    [
+        (POLICIES["default"], ""),
+        (Policy().of_modules(["pandas", "math"]), "Its code may import only: math, pandas."),
+        (Policy(modules=frozenset()), "Its code may import nothing."),
+        (Policy(functions=frozenset({"len", "abs"})), "Its code may call only plugins, abs, len."),
+    ],
+)
+def test_the_planner_too_is_told_which_modules_and_functions_alone_code_may_use(policy, sentences):
+    text = introduction(policy, 3)
+
+    assert text.partition("packages.")[2].strip() == sentences
+    assert text.count("Its code may ") == 1 + bool(sentences)
+
+
 def test_both_roles_read_what_a_request_leaves_open_by_one_text():
     planner = Planner(ScriptedModel([])).prompt
 

@@ -502,6 +502,15 @@ def test_files_that_code_makes_are_artifacts_of_the_answer(team):
     assert answer.artifacts[0].path.read_text(encoding="utf-8") == "hi"
 
 
+def test_files_of_a_failed_try_stay_and_are_artifacts_too(team):
+    fails = codes("open('chart.svg', 'w').write('<svg/>')\nprint(1 / 0)")
+    session, *_ = team([plans("draw"), plans("Drawn.", to="User")], [fails, codes("open('a.csv', 'w').write('x')")])
+
+    answer = session.ask("draw")
+
+    assert [artifact.name for artifact in answer.artifacts] == ["chart.svg", "a.csv"]
+
+
 def test_a_session_is_found_however_long_its_first_question_is(tmp_path):
     with (
         ScriptedModel([plans("Yes.", to="User")]) as model,

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from tw_autogen.recall import RecallSettings
 from tw_autogen.session import SessionSettings, read_settings
 from tw_autogen.session.project import read_project
 from tw_autogen.session.role_configs import RoleConfig, policy_of
+from tw_autogen.taskweaver_config import TASKWEAVER_KEYS, TASKWEAVER_VERIFIED
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes
 
 
@@ -238,7 +240,8 @@ def test_folders_of_examples_are_read_where_taskweavers_key_says(read, tmp_path)
     assert found.origin("recall.planner_examples").endswith("(planner.example_base_path)")
 
 
-def test_keys_with_a_counterpart_are_taken(read, tmp_path):
+@pytest.mark.parametrize("elsewhere", [{"llm.api_base": "http://127.0.0.1:9/v1"}, {"llm.api_type": "google_genai"}])
+def test_keys_with_a_counterpart_are_taken(read, tmp_path, elsewhere):
     (tmp_path / "lessons").mkdir()
     found = read(
         {
@@ -249,8 +252,8 @@ def test_keys_with_a_counterpart_are_taken(read, tmp_path):
             "planner.llm_alias": "strong",
             "code_generator.llm_alias": "elsewhere",
             "ext_llms.llm_configs": {
-                "strong": {"llm.model": "big-model"},
-                "elsewhere": {"llm.model": "x", "llm.api_base": "http://127.0.0.1:9/v1"},
+                "strong": {"llm.model": "big-model", "llm.api_type": "openai"},
+                "elsewhere": {"llm.model": "x", **elsewhere},
             },
             "llm.embedding_api_type": "openai",
             "llm.embedding_model": "text-embedding-3-small",
@@ -311,6 +314,9 @@ def test_a_project_that_loads_no_plugins_brings_none_but_those_that_are_named(re
         ("web_search.api_provider", "google", r"`role\.web_search\.url`"),
         ("session.experience_dir", "e", r"`recall\.experience`"),
         ("code_generator.llm_alias", "x", r"`code_interpreter\.model`"),
+        ("llm.openai.stop_token", ["x"], r"`model\.extra` adds it to each request.*\(`stop`\)"),
+        ("experience.retrieve_threshold", 0.2, r"`recall\.experience_min_score`"),
+        ("tracing.enabled", True, r"event"),
     ],
 )
 def test_a_key_without_a_counterpart_is_named_with_what_to_do_instead(read, tmp_path, key, value, remedy):
@@ -350,3 +356,15 @@ def test_names_of_a_librarys_embeddings_are_not_a_servers(read):
 
     assert found.read("embedding", EmbeddingSettings).name == ""
     assert found.ignored == ("llm.embedding_api_type", "llm.embedding_model")
+
+
+def test_the_page_on_taskweaver_says_of_each_key_what_becomes_of_it(read):
+    text = (Path(__file__).parents[2] / "docs" / "taskweaver.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1:3] for line in text.partition("## Settings")[2].splitlines() if line.startswith("|")]
+    known = {key: here.strip() for keys, here in rows for key in re.findall(r"`([a-z_.]+)`", keys)}
+    idle = {key: "x" for key, here in known.items() if here.startswith("no effect")}
+
+    assert {*TASKWEAVER_KEYS, *TASKWEAVER_VERIFIED} <= set(known)
+    assert [key for key, ours in TASKWEAVER_KEYS.items() if f"`{ours}`" not in known[key]] == []
+    assert read(idle).ignored == tuple(sorted(idle))
+    assert len(idle) > 15

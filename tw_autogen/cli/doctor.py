@@ -18,6 +18,7 @@ from tw_autogen.cli.doctor_checks import (
     check_kernel,
     check_model,
     check_packages,
+    check_project,
     check_python,
 )
 from tw_autogen.cli.exit_codes import Exit
@@ -39,7 +40,7 @@ def command(ctx: click.Context, /, as_json: bool, **shared: Any) -> None:
     console = stdout_console(color=not options.no_color)
     done = []
     checks = (check_python(), check_packages(), check_hosts())
-    slow = (check_folder_trust(options), check_kernel(options), check_model(options))
+    slow = (check_folder_trust(options), check_project(options), check_kernel(options), check_model(options))
     for check in itertools.chain(*checks, *slow):  # each is made when those before it have been printed
         done.append(check)
         if not as_json:

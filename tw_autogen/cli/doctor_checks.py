@@ -11,6 +11,7 @@ from importlib import metadata
 from typing import Literal
 
 from tw_autogen.cli.options import Options
+from tw_autogen.cli.session_opening import project_of
 from tw_autogen.cli.trust_prompt import HOW
 from tw_autogen.errors import ConfigError, KernelError, ModelError, NoModelError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
@@ -89,6 +90,23 @@ def check_folder_trust(options: Options) -> Iterator[DoctorCheck]:
         for line in trust_lines(_read(options), HOW):
             description, _, remedy = line.partition("; trust this folder")
             yield DoctorCheck("folder", "warn", description, f"trust this folder{remedy}" if remedy else "")
+
+
+def check_project(options: Options) -> Iterator[DoctorCheck]:
+    """See which plugins a project brings, and what of it has no effect here; nothing of it is run."""
+    try:
+        settings = _read(options)
+    except ConfigError:  # what is wrong with settings is told with the kernel
+        return
+    try:
+        project = project_of(options, settings)
+    except ConfigError as error:
+        yield DoctorCheck("project", "fail", str(error), "correct the setting")
+        return
+    if project and project.found:
+        yield DoctorCheck("project", "ok", project.found)
+    for remark in project.remarks if project else ():
+        yield DoctorCheck("project", "warn", remark)
 
 
 def check_kernel(options: Options) -> Iterator[DoctorCheck]:

@@ -56,7 +56,7 @@ _PROJECT = click.option(
     metavar="DIR",
     help="The project; default: here.",
 )
-_TRUST = click.option("--trust", is_flag=True, help="Trust the folder that you are in, this time.")
+_TRUST = click.option("--trust", is_flag=True, help="Trust the folder (here, or -C), this time.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 
 
@@ -68,17 +68,19 @@ def command() -> None:
 @command.command("list")
 @click.argument("paths", nargs=-1, type=UserPath(path_type=Path))
 @_PROJECT
+@_TRUST
 @_JSON
-def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -> None:
+def list_plugins(paths: tuple[Path, ...], project: Path | None, trust: bool, as_json: bool) -> None:
     """List the shipped plugins, those of installed packages, of the project, and of PATHS.
 
     A shipped or installed one, or one that is not enabled, is brought along by its name: --plugins NAME.
     """
-    settings = read_settings_and_warn(Options(project=project))
+    settings = read_settings_and_warn(Options(project=project, trust=trust))
     folder = _plugin_folder(project, settings)
     python = settings.read("kernel", KernelSettings).python
     unseen = _is_out_of(Path.cwd() if project is None and settings.trust is Trust.none else None)
-    used = project is not None or is_project(Path())
+    here, loads = is_project(Path()), settings.read("plugin", PluginSettings).load
+    used = loads and (project is not None or here and settings.trust is Trust.full)
     found = listed_plugins(folder, paths, used=used, python=python, unseen=unseen)
     if as_json:
         click.echo(json.dumps({"schema_version": 1, "plugins": [one.to_dict() for one in found]}, indent=2))
@@ -88,9 +90,9 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -
         _print_listed(console, one)
     if any(one.origin == "folder" for one in found):
         path = shlex.quote(f"./{folder}" if is_name(str(folder)) else str(folder))
-        hint = f"so a run takes those of {folder} only if told to: --plugins {path}, or -C ."
-        hint = f"This folder is no project, {hint}"
-        console.print(Text(hint), soft_wrap=True)
+        hint = f"so a run takes those of {folder} only if told to: --plugins {path}{', or -C .' * loads}"
+        why = "plugin.load is off" if not loads else f"This folder is {'not trusted' if here else 'no project'}"
+        console.print(Text(f"{why}, {hint}"), soft_wrap=True)
 
 
 @command.command("check")

@@ -108,15 +108,26 @@ class Policy:
         lines = [line.removeprefix("- Don't ") for line in self.summary().splitlines() if line.startswith("- Don't ")]
         return "; ".join(_IN_BRACKETS.sub("", line).rstrip(".") for line in lines)
 
+    def limits(self) -> tuple[str, ...]:
+        """Return what alone code may import and call, each in words; nothing if neither is limited.
+
+        Example:
+            >>> Policy(modules=frozenset({"math"}), functions=frozenset()).limits()
+            ('import only: math', 'call only plugins')
+        """
+        limits = []
+        if self.modules is not None:
+            limits.append(f"import only: {listed(self.modules)}" if self.modules else "import nothing")
+        if self.functions is not None:
+            limits.append(", ".join(["call only plugins", *sorted(self.functions)]))
+        return tuple(limits)
+
     def summary(self) -> str:
         """Return in a few lines what code may not do, for a prompt; the same text for the same policy."""
         lines = ["Code is checked before it runs, and refused with the reason if it breaks these rules:"]
         if self.only_plugins:
             return "\n".join([*lines, "- Write nothing but calls of plugins, literals and variables."])
-        if self.modules is not None:
-            lines.append(f"- Import {'only: ' + listed(self.modules) if self.modules else 'nothing'}.")
-        if self.functions is not None:
-            lines.append(f"- Call only plugins{''.join(', ' + name for name in sorted(self.functions))}.")
+        lines += [f"- {limit[0].upper()}{limit[1:]}." for limit in self.limits()]
         blocked = self.blocked_modules | self.blocked_functions
         rules = [rule for rule in (*table.RULES, *table.STRICT_RULES) if rule.modules | rule.functions <= blocked]
         lines += [f"- Don't {rule.reason(packages=self.install != 'never')}." for rule in rules]

@@ -85,10 +85,11 @@ def introduction(policy: Policy, max_tries: int) -> str:
     if policy.only_plugins:
         return _INTRO_ONLY_PLUGINS
     files = "reads and writes files in the working folder, " if policy.files else ""
+    limits = "".join(f" Its code may {limit}." for limit in policy.limits())
     return (
         "Writes Python for one task, runs it in a kernel that remembers variables from task to task, "
         f"and mends its errors up to {max_tries} times. It {files}works on tables, fits models, draws charts. "
-        f"Its code may not: {policy.refused()}."
+        f"Its code may not: {policy.refused()}.{limits}"
     )
 
 

@@ -24,8 +24,8 @@ class Listed:
 
     Args:
         name: The plugin's, or the file's if it can't be read.
-        origin: `shipped`, the package that brings it, `project`, `path`, or `folder`: that of plugins here, where no
-            project is, so that a run takes it only if it is told to.
+        origin: `shipped`, the package that brings it, `project`, `path`, or `folder`: that of plugins of a folder that
+            is no project, is not trusted or loads none, so that a run takes it only if it is told to.
         runs_in: `kernel` or `host`.
         enabled: Its folder brings it.
         line: As the Planner sees it.

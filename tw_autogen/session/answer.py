@@ -59,7 +59,8 @@ class Answer:
 
     Args:
         text: The answer in words, whole; also empty where that is what the request asked for.
-        artifacts: Files made in this round, in order; each path once.
+        artifacts: Files made in this round, in order; each path once. Also those of code that failed: the code after it
+            may build on them.
         stop: The Planner's word for why it stopped, such as `Clarification`; without a Planner `Completed`, or
             `TaskFailure` where the last code failed or was refused.
         usage: Calls, tokens and, where the price is known, money of this round, of all models together.
