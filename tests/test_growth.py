@@ -21,9 +21,9 @@ from tw_autogen.code_interpreter.policy import POLICIES
 from tw_autogen.conversation import Plan, RequestedFormat, unfenced_json
 from tw_autogen.errors import ConversationFormatError, Unreadable
 from tw_autogen.hosts.agent_files import linked_files
-from tw_autogen.kernel.connection import _message as kernel_message
-from tw_autogen.kernel.gateway_client import _message as gateway_message
-from tw_autogen.kernel.pending_request import _report
+from tw_autogen.kernel.connection import _parse_message as kernel_message
+from tw_autogen.kernel.gateway_client import _parse_message as gateway_message
+from tw_autogen.kernel.pending_request import _bridge_report
 from tw_autogen.model import CodeStream, FieldStream, read_code, read_object
 from tw_autogen.planner.planner_reply import read_reply
 from tw_autogen.plugin.annotation import short_type, type_and_words
@@ -93,7 +93,7 @@ PARSERS = {
         lambda text: kernel_message(b'{"msg_type": "a"}', b"{}", text.encode("utf-8", "replace")),
         NOTHING,
     ),
-    "kernel's report": (lambda text: _report({"payload": [{"source": "tw_autogen", "report": text}]}), NOTHING),
+    "kernel's report": (lambda text: _bridge_report({"payload": [{"source": "tw_autogen", "report": text}]}), NOTHING),
     "gateway's message": (lambda text: gateway_message(text.encode("utf-8", "replace")), NOTHING),
     "JSON": (bounded_json.loads, (ValueError,)),
     "docstring": (read_doc, NOTHING),
@@ -286,4 +286,4 @@ def test_a_conversations_yaml_stands_for_no_more_than_it_can_hold(tmp_path, text
     ],
 )
 def test_a_forged_reply_holds_no_report(reply):
-    assert _report(reply) == {}
+    assert _bridge_report(reply) == {}

@@ -42,7 +42,7 @@ from tw_autogen.safe_folder import (
     remove_folder,
 )
 from tw_autogen.scenario.check_files import file as check_file
-from tw_autogen.scenario.html_report import PictureReader, _picture
+from tw_autogen.scenario.html_report import PictureReader, _picture_data_url
 from tw_autogen.session.notebook_export import notebook
 from tw_autogen.session.request_inputs import place_inputs
 from tw_autogen.session_layout import JOURNAL
@@ -185,7 +185,7 @@ READS = {
     "SafeFolder.copy_out": (copy_out_safely, "secret.txt"),
     "read_unlinked": (read_unlinked_path, "secret.txt"),
     "notebook": (read_notebook, "secret.png"),
-    "report": (lambda folder, name: _picture(folder / name, PictureReader()).encode(), "secret.png"),
+    "report": (lambda folder, name: _picture_data_url(folder / name, PictureReader()).encode(), "secret.png"),
     "agent's link": (read_link_of_agent, "secret.txt"),
     "given file of another session": (read_given_of_another_session, "secret.csv"),
     "gateway transfer": (read_transferred, "secret.txt"),

@@ -198,10 +198,10 @@ def decide(approve: Approve, proposal: Proposal, emit: Callable[[Event], None] |
     except TwAutogenError:
         raise
     except Exception as error:  # it is the user's own
-        problem = _failure(error)
+        problem = _failure_message(error)
         answered(Decision(False, reason=problem))
         raise ConfigError(problem) from error
-    problem = _unreadable(answer)
+    problem = _answer_problem(answer)
     decision = answer if isinstance(answer, Decision) and not problem else Decision(answer is True, reason=problem)
     if decision.text.strip() == proposal.text.strip():
         decision = replace(decision, text="")
@@ -211,7 +211,7 @@ def decide(approve: Approve, proposal: Proposal, emit: Callable[[Event], None] |
     return decision
 
 
-def _failure(error: Exception) -> str:
+def _failure_message(error: Exception) -> str:
     """Return a message about what `approve` raised, with its line."""
     frames = traceback.extract_tb(error.__traceback__)
     called = max(number for number, frame in enumerate(frames) if frame.filename == __file__) + 1
@@ -219,7 +219,7 @@ def _failure(error: Exception) -> str:
     return f"approve failed: {type(error).__name__}: {error}{where}"
 
 
-def _unreadable(answer: object) -> str:
+def _answer_problem(answer: object) -> str:
     """Return what is wrong with the result of `approve`; empty if nothing is."""
     if isinstance(answer, bool):
         return ""

@@ -43,7 +43,7 @@ class _FastLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignor
     """Is ten times as fast."""
 
 
-def _bounded(construct: Callable[[Any, yaml.ScalarNode], Any]) -> Callable[[Any, yaml.ScalarNode], Any]:
+def _with_length_limit(construct: Callable[[Any, yaml.ScalarNode], Any]) -> Callable[[Any, yaml.ScalarNode], Any]:
     def number(loader: Any, node: yaml.ScalarNode) -> Any:
         if len(node.value) > _LONGEST_NUMBER:
             raise ValueError(f"a number of {len(node.value)} characters; at most {_LONGEST_NUMBER} are read")
@@ -52,7 +52,7 @@ def _bounded(construct: Callable[[Any, yaml.ScalarNode], Any]) -> Callable[[Any,
     return number
 
 
-def _refuse(loader: Any, node: yaml.Node) -> Any:
+def _refuse_tag(loader: Any, node: yaml.Node) -> Any:
     """Refuse what JSON has no form for: it would be shown otherwise than it is used."""
     kind = node.tag.rpartition(":")[2]
     raise yaml.constructor.ConstructorError(
@@ -62,9 +62,9 @@ def _refuse(loader: Any, node: yaml.Node) -> Any:
 
 for _kind in (_Loader, _FastLoader):
     for _tag in ("binary", "set", "omap", "pairs"):
-        _kind.add_constructor(f"tag:yaml.org,2002:{_tag}", _refuse)
-    _kind.add_constructor("tag:yaml.org,2002:int", _bounded(_kind.construct_yaml_int))
-    _kind.add_constructor("tag:yaml.org,2002:float", _bounded(_kind.construct_yaml_float))
+        _kind.add_constructor(f"tag:yaml.org,2002:{_tag}", _refuse_tag)
+    _kind.add_constructor("tag:yaml.org,2002:int", _with_length_limit(_kind.construct_yaml_int))
+    _kind.add_constructor("tag:yaml.org,2002:float", _with_length_limit(_kind.construct_yaml_float))
 
 
 def load(text: str, *, enforce_limit: bool = True, unique: bool = False) -> Any:
@@ -91,8 +91,8 @@ def load(text: str, *, enforce_limit: bool = True, unique: bool = False) -> Any:
     try:
         if short or not enforce_limit:  # so short a text stands for fewer values
             with contextlib.suppress(_NotPlain):
-                return _plain(text, unique=unique)
-        if text.count("[") + text.count("{") <= _MAX_FAST_BRACKETS and _indent(text) <= _MAX_INDENT:
+                return _load_plain_document(text, unique=unique)
+        if text.count("[") + text.count("{") <= _MAX_FAST_BRACKETS and _longest_indent(text) <= _MAX_INDENT:
             return _load(_FastLoader, text, enforce_limit=enforce_limit, unique=unique)
     except yaml.YAMLError:
         if not short:  # for its error alone the other one would take minutes
@@ -100,7 +100,7 @@ def load(text: str, *, enforce_limit: bool = True, unique: bool = False) -> Any:
     return _load(_Loader, text, enforce_limit=enforce_limit, unique=unique)  # its errors are worded for people
 
 
-def _indent(text: str) -> int:
+def _longest_indent(text: str) -> int:
     """Return how long the beginning of a line may be, of blanks and of the signs of lists and keys, in characters."""
     return max(map(len, _INDENT.findall(text)), default=0)
 
@@ -141,7 +141,7 @@ class _NotPlain(Exception):
     """A document holds more than texts, whole numbers, booleans, null, lists and mappings with texts as keys."""
 
 
-def _plain(text: str, *, unique: bool) -> Any:
+def _load_plain_document(text: str, *, unique: bool) -> Any:
     """Return what a document without aliases and tags stands for, as yaml's constructor does in three times the time.
 
     Args:

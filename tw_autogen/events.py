@@ -30,7 +30,7 @@ from tw_autogen.text_escaping import json_controls_escaped
 _OUTCOMES = ((True, "passed"), (False, "failed"), (None, "not carried out"))
 
 
-def _keys(*names: str) -> dict[str, Any]:
+def _keys_metadata(*names: str) -> dict[str, Any]:
     """Return metadata of a field: what each dictionary of its list has."""
     return {"keys": frozenset(names)}
 
@@ -294,7 +294,7 @@ class AnswerChecked(Event):
     """
 
     round_id: str
-    checks: list[dict[str, Any]] = field(metadata=_keys("code", "passed", "why"))
+    checks: list[dict[str, Any]] = field(metadata=_keys_metadata("code", "passed", "why"))
     sent_back: bool
     calls: int
     tokens: int
@@ -372,7 +372,7 @@ class CellRan(Event):
     stdout: str
     stderr: str
     error: str
-    artifacts: list[dict[str, str]] = field(metadata=_keys("name", "path"))
+    artifacts: list[dict[str, str]] = field(metadata=_keys_metadata("name", "path"))
     variables: list[str]
     state_lost: bool
     seconds: float
@@ -534,31 +534,31 @@ def event_from_dict(plain: Mapping[str, Any]) -> Event:
     """
     name = str(plain.get("event"))
     name = _RENAMED.get(name, name)
-    if name not in _kinds():
-        raise ValueError(f"no event is called {name!r}{nearest(name, _kinds())}")
-    kind = _kinds()[name]
-    readers = _readers(kind)  # type: ignore[arg-type]  # a class is hashable
+    if name not in _event_classes():
+        raise ValueError(f"no event is called {name!r}{nearest(name, _event_classes())}")
+    kind = _event_classes()[name]
+    readers = _field_readers(kind)  # type: ignore[arg-type]  # a class is hashable
     return kind(**{field_name: read(plain[field_name]) for field_name, read in readers if field_name in plain})
 
 
 def is_event_of_ours(event: Event) -> bool:
     """Return whether an event's class is one of this module; `event_from_dict` reads no others."""
-    return _kinds().get(type(event).__name__) is type(event)
+    return _event_classes().get(type(event).__name__) is type(event)
 
 
 @functools.cache
-def _kinds() -> Mapping[str, type[Event]]:
+def _event_classes() -> Mapping[str, type[Event]]:
     return {kind.__name__: kind for kind in Event.__subclasses__() if kind.__module__ == __name__}
 
 
 @functools.cache
-def _readers(kind: type[Event]) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+def _field_readers(kind: type[Event]) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
     """Return for each field of an event what reads its value; somebody else may have written it."""
     types = get_type_hints(kind)
-    return tuple((spec.name, _reader(spec, types[spec.name])) for spec in dataclasses.fields(kind))
+    return tuple((spec.name, _field_reader(spec, types[spec.name])) for spec in dataclasses.fields(kind))
 
 
-def _reader(spec: dataclasses.Field[Any], type_: Any) -> Callable[[Any], Any]:
+def _field_reader(spec: dataclasses.Field[Any], type_: Any) -> Callable[[Any], Any]:
     if type_ is Post:
         return lambda value: Post.from_dict(value).with_stated_plan()
     if type_ is Plan:

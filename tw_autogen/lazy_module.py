@@ -84,7 +84,7 @@ def import_soon(*names: str) -> None:
     """
     left = [name for name in names if name not in sys.modules]
     if left:
-        thread = threading.Thread(target=lambda: [*map(_imported, left)], name=f"tw-import-{left[0]}", daemon=True)
+        thread = threading.Thread(target=lambda: [*map(_try_import, left)], name=f"tw-import-{left[0]}", daemon=True)
         _RUNNING.append(thread)
         thread.start()
 
@@ -117,11 +117,11 @@ def import_all() -> None:
     done: set[str] = set()
     while left := _LAZY - done:  # what is imported now may import more later
         for name in sorted(left):
-            _imported(name)
+            _try_import(name)
         done |= left
 
 
-def _imported(name: str) -> None:
+def _try_import(name: str) -> None:
     try:
         importlib.import_module(name)
     except Exception:  # noqa: BLE001 - any module's own failure; whoever uses the module gets it again

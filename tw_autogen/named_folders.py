@@ -85,7 +85,7 @@ def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: 
     """
     if innermost_held_folder(path):
         return Path(os.path.abspath(path))
-    return _resolved(path, "folder", writable, distrusted)
+    return _resolve_checked(path, "folder", writable, distrusted)
 
 
 def granted_path(path: Path | str, *, writable: Iterable[str] = (), distrusted: Distrusted = None) -> Path:
@@ -101,7 +101,7 @@ def granted_path(path: Path | str, *, writable: Iterable[str] = (), distrusted: 
     Raises:
         ConfigError: as of `named_folder`.
     """
-    return _resolved(path, "folder", writable, distrusted)
+    return _resolve_checked(path, "folder", writable, distrusted)
 
 
 def named_file(path: Path | str, *, distrusted: Distrusted = None) -> tuple[Path, Path | None]:
@@ -118,7 +118,7 @@ def named_file(path: Path | str, *, distrusted: Distrusted = None) -> tuple[Path
     Raises:
         ConfigError: as of `named_folder`.
     """
-    real = _resolved(path, "file", (), distrusted)
+    real = _resolve_checked(path, "file", (), distrusted)
     return real, next(filter(is_code_folder, reversed(real.parents)), None)
 
 
@@ -131,9 +131,9 @@ def is_code_folder(folder: Path) -> bool:
     return folder in KERNEL_FOLDERS or is_working_folder(folder)
 
 
-def _resolved(path: Path | str, what: str, writable: Iterable[str], distrusted: Distrusted) -> Path:
-    target, links, brought = _walked(path)
-    if link := _link_out(target, links, _writable(writable, links)):
+def _resolve_checked(path: Path | str, what: str, writable: Iterable[str], distrusted: Distrusted) -> Path:
+    target, links, brought = _follow_links(path)
+    if link := _link_out(target, links, _writable_folders(writable, links)):
         raise ConfigError(
             f"{path} leads over the link {link} to {target}, and code could make that link; name the {what} that you "
             "mean, or remove the link"
@@ -191,7 +191,7 @@ def refuse_private(path: Path | str) -> None:
     Raises:
         ConfigError: as `private_reason` says.
     """
-    if problem := private_reason(path, *_walked(path), "folder"):
+    if problem := private_reason(path, *_follow_links(path), "folder"):
         raise ConfigError(f"{path}: {problem}")
 
 
@@ -207,8 +207,8 @@ def code_writable_symlink(path: Path | str) -> str:
             parent
         ):  # it had no link when the kernel was made
             return str(parent)
-    target, links, _ = _walked(path)
-    return _link_out(target, links, _writable((), links))
+    target, links, _ = _follow_links(path)
+    return _link_out(target, links, _writable_folders((), links))
 
 
 def leads_out_reason(distrusted: Path, target: Path | str, what: str) -> str:
@@ -225,7 +225,7 @@ def leads_out_reason(distrusted: Path, target: Path | str, what: str) -> str:
     )
 
 
-def _writable(besides: Iterable[str], links: Sequence[str]) -> set[str]:
+def _writable_folders(besides: Iterable[str], links: Sequence[str]) -> set[str]:
     named = {os.path.realpath(os.path.expanduser(beside)) for beside in besides}
     return named | {str(parent) for link in links for parent in Path(link).parents if is_code_folder(parent)}
 
@@ -238,7 +238,7 @@ def _link_out(target: str, links: Sequence[str], folders: Iterable[str]) -> str:
     return next((link for link in links if any(lies_in(os.path.dirname(link), folder) for folder in left)), "")
 
 
-def _walked(path: Path | str) -> tuple[str, list[str], set[str]]:
+def _follow_links(path: Path | str) -> tuple[str, list[str], set[str]]:
     """Return where a path leads.
 
     Raises:

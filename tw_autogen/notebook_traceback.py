@@ -30,7 +30,7 @@ def render_traceback(error: BaseException) -> list[str]:
         return traceback.format_exception(error)
     if shell.InteractiveTB.mode == _VERBOSE:
         return _in_ipythons_form(shell, error)
-    with _shortened(error):
+    with _library_frames_hidden(error):
         return _in_ipythons_form(shell, error)
 
 
@@ -50,7 +50,7 @@ def _in_ipythons_form(shell: object, error: BaseException) -> list[str]:
 
 
 @contextlib.contextmanager
-def _shortened(error: BaseException) -> Iterator[None]:
+def _library_frames_hidden(error: BaseException) -> Iterator[None]:
     """Leave frames of libraries out of the tracebacks of an error and of its causes; afterwards all are back."""
     whole: list[tuple[BaseException, TracebackType | None]] = []
     one: BaseException | None = error
@@ -59,18 +59,18 @@ def _shortened(error: BaseException) -> Iterator[None]:
         one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
     try:
         for one, frames in whole:
-            one.__traceback__ = _users(frames)
+            one.__traceback__ = _user_frames(frames)
         yield
     finally:
         for one, frames in whole:
             one.__traceback__ = frames
 
 
-def _users(frames: TracebackType | None) -> TracebackType | None:
+def _user_frames(frames: TracebackType | None) -> TracebackType | None:
     """Return a traceback without the frames of this package, of installed ones and of the standard library."""
     if frames is None:
         return None
-    rest = _users(frames.tb_next)
+    rest = _user_frames(frames.tb_next)
     if _is_library(frames.tb_frame.f_code.co_filename):
         return rest
     return TracebackType(rest, frames.tb_frame, frames.tb_lasti, frames.tb_lineno)

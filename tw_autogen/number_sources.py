@@ -167,9 +167,17 @@ def number_sources(
     items = len(_ITEM.findall(text))
 
     def look(number: WrittenNumber) -> NumberSource | None:
-        return printed.find(number, text, "printed") or given.find(number, text, "given") or _counted(number, items)
+        return (
+            printed.find(number, text, "printed")
+            or given.find(number, text, "given")
+            or _item_count_source(number, items)
+        )
 
-    numbers = [*_grouped(_without(_NO_QUANTITY, normalize_east_asian(_without(_EAST_ASIAN_LABELS, text))), look)]
+    numbers = [
+        *_answer_numbers(
+            _mask_matches(_NO_QUANTITY, normalize_east_asian(_mask_matches(_EAST_ASIAN_LABELS, text))), look
+        )
+    ]
     sources = {number.start: source for number in numbers if (source := look(number))}
     _add_stated(text, numbers, sources, given.shares())
     _add_pairs(text, numbers, sources, rounds)
@@ -195,11 +203,11 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
         []
     """
     answer = answer[:_MAX_ANSWER_CHARS]
-    told = _without(_NO_NUMBER, normalize_east_asian(answer))
+    told = _mask_matches(_NO_NUMBER, normalize_east_asian(answer))
     if next(numbers_in(told), None) is None:
         return []
     index = _Index((("", text) for text in reversed(shown)), ParsedNumbersCache(), words=True)
-    numbers = [*_grouped(told, index.exact)]
+    numbers = [*_answer_numbers(told, index.exact)]
     sources = {
         number.start: NumberSource(number.text, number.start, "given") for number in numbers if index.exact(number)
     }
@@ -245,13 +253,13 @@ def _stated_results(
         first = total if total and total.start == x.start else x if x.start in sources else None
         total = None
         if first and y.start in sources:
-            new = _results(first, operator, y)
+            new = _arithmetic_results(first, operator, y)
             results += new
             total = None if operator in (*_PRODUCTS, *_QUOTIENTS) else replace(new[0], start=y.start)
     return results
 
 
-def _results(x: WrittenNumber, operator: str, y: WrittenNumber) -> list[WrittenNumber]:
+def _arithmetic_results(x: WrittenNumber, operator: str, y: WrittenNumber) -> list[WrittenNumber]:
     """Return what two numbers with an operator between them amount to; of a quotient the percentage, too."""
     if operator in _QUOTIENTS:
         share = WrittenNumber(f"{x.text} / {y.text}", 0, x.value / y.value if y.value else math.nan)
@@ -275,8 +283,8 @@ def _add_pairs(
         sources: Sources by where a number begins.
         rounds: The session's until the answer.
     """
-    asked, told = _requested(rounds[-1].user_query), _last_told(rounds[:-1])
-    products = [_results(x, "*", y)[0] for x, y in itertools.combinations(asked, 2)]
+    asked, told = _request_numbers(rounds[-1].user_query), _last_told(rounds[:-1])
+    products = [_arithmetic_results(x, "*", y)[0] for x, y in itertools.combinations(asked, 2)]
     told_and_asked = [*itertools.product(told, [*asked, *products])]
     operands: dict[int, list[WrittenNumber]] = {}
     missing: list[tuple[int, WrittenNumber]] = []
@@ -289,7 +297,7 @@ def _add_pairs(
     computed: dict[float, NumberSource] = {}
     for line, unfounded in missing if len(missing) <= _MAX_COMPUTED else ():
         near = [*operands.get(line, ())[:_MAX_OPERANDS], *operands.get(line - 1, ())[:_MAX_OPERANDS], *asked]
-        source = _computed(unfounded, itertools.chain(itertools.permutations(near, 2), told_and_asked))
+        source = _computed_source(unfounded, itertools.chain(itertools.permutations(near, 2), told_and_asked))
         if source is not None:
             sources[unfounded.start] = computed[unfounded.value] = source
     for _, unfounded in missing:  # what is said twice is computed once
@@ -297,7 +305,7 @@ def _add_pairs(
             sources[unfounded.start] = replace(computed[unfounded.value], number=unfounded.text, start=unfounded.start)
 
 
-def _requested(query: str) -> list[WrittenNumber]:
+def _request_numbers(query: str) -> list[WrittenNumber]:
     """Return numbers of a request, small ones in words too."""
     query = normalize_east_asian(query[:_MAX_ANSWER_CHARS])
     numbers = sorted(itertools.chain(numbers_in(query), number_words_in(query)), key=lambda number: number.start)
@@ -310,7 +318,7 @@ def _last_told(rounds: Sequence[Round]) -> list[WrittenNumber]:
         told = here.posts[-1].message if here.posts and here.posts[-1].send_to == _USER else ""
         if numbers := [
             *itertools.islice(
-                numbers_in(_without(_NO_QUANTITY, normalize_east_asian(told[:_MAX_ANSWER_CHARS]))), _MAX_OPERANDS
+                numbers_in(_mask_matches(_NO_QUANTITY, normalize_east_asian(told[:_MAX_ANSWER_CHARS]))), _MAX_OPERANDS
             )
         ]:
             return numbers
@@ -331,7 +339,7 @@ def _texts(rounds: Sequence[Round], *, printed: bool) -> Iterator[tuple[str, str
                     outputs -= 1
                 elif _USER not in (post.send_from, post.send_to) and post.plan is None and not _runs_code(post):
                     yield post.send_from, post.message
-                for look in reversed(_looks(post)):
+                for look in reversed(_look_outputs(post)):
                     yield "code that looked", look
             else:
                 yield "code", post.content(AttachmentType.reply_content)
@@ -348,7 +356,7 @@ def _runs_code(post: Post) -> bool:
     return post.attachment(AttachmentType.execution_status) is not None
 
 
-def _looks(post: Post) -> list[str]:
+def _look_outputs(post: Post) -> list[str]:
     """Return what cells of a task printed that were run before the one whose output the post has."""
     status = post.attachment(AttachmentType.execution_status)
     looks = status.extra.get("looks") if status and status.extra else None
@@ -373,7 +381,7 @@ class _Index:
             kept, room = text[:room], room - len(text)
             found += parsed.of(kept, where, words=words)
             self._texts.append(kept)
-        missing = self._missing() if words else ()
+        missing = self._missing_counts() if words else ()
         found += [WrittenNumber(f"{rows} - {gone}", 0, float(rows - gone)) for gone, rows in missing]
         self._sorted = sorted(found, key=lambda source: source.value)
         self._values = [source.value for source in self._sorted]
@@ -381,11 +389,11 @@ class _Index:
 
     def exact(self, wanted: WrittenNumber) -> WrittenNumber | None:
         """Return a number that is equal; `4.2 million` may be 4.2 in a column of millions, but no 4 is 4 million."""
-        return self._near(wanted.value, 0.0) or self._without_unit(wanted)
+        return self._number_near(wanted.value, 0.0) or self._without_unit(wanted)
 
     def _without_unit(self, wanted: WrittenNumber) -> WrittenNumber | None:
         plain = wanted.value / wanted.scale
-        return self._near(plain, 0.0) if wanted.scale > 1 and not plain.is_integer() else None
+        return self._number_near(plain, 0.0) if wanted.scale > 1 and not plain.is_integer() else None
 
     def find(self, wanted: WrittenNumber, text: str, kind: Kind) -> NumberSource | None:
         """Return the source of a number: what is equal to it, else what it is rounded from.
@@ -398,20 +406,20 @@ class _Index:
             kind: What a source of this index is.
         """
         around = _words_around(wanted, text)
-        if (near := self._near(wanted.value, 0.0, around)) is not None:
-            return NumberSource(wanted.text, wanted.start, kind, near.text, _place(near))
+        if (near := self._number_near(wanted.value, 0.0, around)) is not None:
+            return NumberSource(wanted.text, wanted.start, kind, near.text, _describe_place(near))
         for factor in (1.0, 100.0) if wanted.is_percent else (1.0,):
-            near = self._near(wanted.value / factor, _half(wanted, text) / factor, around)
+            near = self._number_near(wanted.value / factor, _tolerance(wanted, text) / factor, around)
             if near is not None:
                 rounded: Kind = "given" if kind == "given" else "rounded"
-                return NumberSource(wanted.text, wanted.start, rounded, near.text, _place(near))
+                return NumberSource(wanted.text, wanted.start, rounded, near.text, _describe_place(near))
         if (near := self._without_unit(wanted)) is not None:
-            return NumberSource(wanted.text, wanted.start, "possible", near.text, _place(near))
+            return NumberSource(wanted.text, wanted.start, "possible", near.text, _describe_place(near))
         return None
 
     def shares(self) -> list[WrittenNumber]:
         """Return the shares of rows that are missing, that are not, and differences of the first; in per cent, too."""
-        gone = {f"{count} / {whole}": count / whole for count, whole in self._missing()}
+        gone = {f"{count} / {whole}": count / whole for count, whole in self._missing_counts()}
         shares = gone | {f"1 - {words}": 1 - share for words, share in gone.items()}
         pairs = itertools.permutations(gone.items(), 2)
         shares |= {f"{x} - {y}": first - other for (x, first), (y, other) in pairs if first > other}
@@ -420,7 +428,7 @@ class _Index:
             *(WrittenNumber(f"100 * ({words})", 0, 100 * share) for words, share in shares.items()),
         ]
 
-    def _missing(self) -> list[tuple[int, int]]:
+    def _missing_counts(self) -> list[tuple[int, int]]:
         """Return the first few counts of missing values, each with its file's number of rows."""
         rows: list[int] = []
         found: dict[tuple[int, int], None] = {}
@@ -432,7 +440,9 @@ class _Index:
                 found[count, whole] = None
         return list(found)[:_MAX_SHARES]
 
-    def _near(self, value: float, half: float, around: Mapping[str, float] | None = None) -> WrittenNumber | None:
+    def _number_near(
+        self, value: float, half: float, around: Mapping[str, float] | None = None
+    ) -> WrittenNumber | None:
         """Return a number that is near a value: of the first ones the one whose line says most of what is around."""
         half = max(half * (1 + 1e-9), 1e-9 * abs(value))
         first = bisect.bisect_left(self._values, value - half)
@@ -481,7 +491,7 @@ def _rounds_to(number: WrittenNumber, value: float) -> bool:
     return abs(value - number.value) <= number.half * (1 + 1e-9)
 
 
-def _grouped(text: str, look: Callable[[WrittenNumber], object]) -> Iterator[WrittenNumber]:
+def _answer_numbers(text: str, look: Callable[[WrittenNumber], object]) -> Iterator[WrittenNumber]:
     """Yield the numbers of an answer; those apart by a space or a dot are one where it has a source, or must be one.
 
     Args:
@@ -506,7 +516,7 @@ def _grouped(text: str, look: Callable[[WrittenNumber], object]) -> Iterator[Wri
         yield number
 
 
-def _half(wanted: WrittenNumber, text: str) -> float:
+def _tolerance(wanted: WrittenNumber, text: str) -> float:
     """Return by how much the source may differ; after "about" a number's zeros at the end count as rounded."""
     digits = re.sub(r"\D", "", wanted.text)
     zeros = len(digits) - len(digits.rstrip("0"))
@@ -515,7 +525,7 @@ def _half(wanted: WrittenNumber, text: str) -> float:
     return wanted.half
 
 
-def _counted(number: WrittenNumber, items: int) -> NumberSource | None:
+def _item_count_source(number: WrittenNumber, items: int) -> NumberSource | None:
     """Return a source for the count of the items that the answer itself lists."""
     if items and number.value == items and number.text.isdigit():
         return NumberSource(number.text, number.start, "computed", f"{items} listed items")
@@ -528,7 +538,9 @@ def _counts_what_follows(number: WrittenNumber, text: str) -> bool:
     return bool(listed and number.text == str(len(_BETWEEN_ITEMS.split(listed[1].strip(" ,")))))
 
 
-def _computed(number: WrittenNumber, pairs: Iterable[tuple[WrittenNumber, WrittenNumber]]) -> NumberSource | None:
+def _computed_source(
+    number: WrittenNumber, pairs: Iterable[tuple[WrittenNumber, WrittenNumber]]
+) -> NumberSource | None:
     """Return a possible source for what is the sum, difference, product, ratio or percentage of two numbers.
 
     A number without decimals has to be equal to it: rounded, most whole percentages come from some pair by chance.
@@ -546,7 +558,7 @@ def _computed(number: WrittenNumber, pairs: Iterable[tuple[WrittenNumber, Writte
         if x.value == y.value or not y.value:
             continue
         operators = "-+*/" if x.value > y.value else "+*/"
-        results = [result for operator in operators for result in _results(x, operator, y)]
+        results = [result for operator in operators for result in _arithmetic_results(x, operator, y)]
         change, signed = 100 * abs(x.value - y.value) / y.value, f"({x.text} - {y.text}) / {y.text}"
         results.append(WrittenNumber(f"100 * {signed}", 0, change, is_percent=True))
         for result in results:
@@ -555,11 +567,11 @@ def _computed(number: WrittenNumber, pairs: Iterable[tuple[WrittenNumber, Writte
     return None
 
 
-def _without(marks: re.Pattern[str], text: str) -> str:
+def _mask_matches(marks: re.Pattern[str], text: str) -> str:
     return marks.sub(lambda match: re.sub(r"\S", "_", match[0]), text)
 
 
-def _place(number: WrittenNumber) -> str:
+def _describe_place(number: WrittenNumber) -> str:
     """Return what wrote a number, and the line around it."""
     where, text = number.where
     begin, end = _line_around(text, number.start)

@@ -116,7 +116,7 @@ class LineSeals:
         if not self._last:
             return True
         bare = unsealed(self._last)
-        return hmac.compare_digest(_sealed(bare, self._seal_of(bare)), self._last)
+        return hmac.compare_digest(_with_seal(bare, self._seal_of(bare)), self._last)
 
     def seal(self, line: str) -> str:
         """Return the next line, without its end, with its seal; unchanged where those before it are not sealed.
@@ -154,5 +154,5 @@ def unsealed(line: bytes) -> bytes:
     return bare[:cut] + b"}" if bare[cut:].startswith(_FIELD) and cut > 0 else bare
 
 
-def _sealed(bare: bytes, seal: str) -> bytes:
+def _with_seal(bare: bytes, seal: str) -> bytes:
     return b"".join((bare[:-1], _FIELD, seal.encode("ascii"), b'"}\n'))

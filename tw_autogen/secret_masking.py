@@ -148,7 +148,7 @@ def mask_named(text: str) -> str:
     """
     text = _NAMED.sub(_masked_value, text)
     for form in SECRET_FORMS:
-        text = form.sub(_masked, text)
+        text = form.sub(_mask_match, text)
     return text
 
 
@@ -208,8 +208,8 @@ def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
         '{"error": "[secret] was refused by db://me:[secret]@host"}'
     """
     values = {value.strip() for name, value in environ.items() if _is_known_secret(name, value.strip())}
-    pattern = _pattern(one for one in values if not one.isdigit())
-    numbers = _pattern(filter(str.isdigit, values))
+    pattern = _pattern_of_values(one for one in values if not one.isdigit())
+    numbers = _pattern_of_values(filter(str.isdigit, values))
     in_json = re.compile(rf'\\.|"|{numbers.pattern}') if numbers else None
 
     def redact(line: str) -> str:
@@ -220,7 +220,7 @@ def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
         elif numbers is not None:
             line = numbers.sub(MASK, line)
         for form in SECRET_FORMS:
-            line = form.sub(_masked, line)
+            line = form.sub(_mask_match, line)
         return line
 
     return redact
@@ -250,7 +250,7 @@ def _is_known_secret(name: str, value: str) -> bool:
     return mixed and _ABOUT_SECRET.search(name) is not None
 
 
-def _pattern(values: Iterable[str]) -> re.Pattern[str] | None:
+def _pattern_of_values(values: Iterable[str]) -> re.Pattern[str] | None:
     """Return what finds values in a line of JSON; those of letters or digits alone as words of their own."""
     spelled: dict[str, str] = {}
     for value in values:
@@ -282,7 +282,7 @@ def _is_named_secret(name: str, value: str) -> bool:
     return is_secret(name, f"{value.replace(' ', '_'):_<{MIN_CHARS}}" if _PASSWORD.search(name) else value)
 
 
-def _masked(match: re.Match[str]) -> str:
+def _mask_match(match: re.Match[str]) -> str:
     around = match.groupdict()
     return f"{around.get('before', '')}{MASK}{around.get('after', '')}"
 

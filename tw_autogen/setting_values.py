@@ -159,13 +159,13 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     Raises:
         SettingsError: it can't be, or is or holds the number nan; says where it stands.
     """
-    value = _fitted(key, setting, hint)
+    value = _fit_value(key, setting, hint)
     if _holds_nan(value):  # no comparison with it is true, so a limit of nan would limit nothing
         raise SettingsError(f"{setting.origin}: {key}: expected a number, got nan", key=key, origin=setting.origin)
     return value
 
 
-def _fitted(key: str, setting: Setting, hint: Any) -> Any:
+def _fit_value(key: str, setting: Setting, hint: Any) -> Any:
     value = setting.value
     if isinstance(value, bool) and ("on" if value else "off") in get_args(hint):
         value = "on" if value else "off"  # which YAML takes for a flag
@@ -174,9 +174,9 @@ def _fitted(key: str, setting: Setting, hint: Any) -> Any:
     elif isinstance(value, str) and str(hint).startswith("collections.abc.Mapping") and value.lstrip().startswith("{"):
         with suppress(yaml.YAMLError, ValueError, RecursionError):  # what is no YAML or JSON, or no day, stays text
             value = bounded_yaml.load(value, unique=setting.file is not None)
-    if _fits(value, hint):
+    if _is_of_type(value, hint):
         return value
-    if type(value) is list and _fits(tuple(value), hint):
+    if type(value) is list and _is_of_type(tuple(value), hint):
         return tuple(value)
     try:
         return pydantic.TypeAdapter(hint).validate_python(value, strict=isinstance(value, bool))  # `yes` is no number
@@ -199,7 +199,7 @@ def _holds_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _is_of_type(value: Any, hint: Any) -> bool:
     """Return whether a value is of a type already, for the types that nearly every setting has."""
     if type(value) is tuple:
         return get_origin(hint) is tuple and get_args(hint) == (str, ...) and all(type(one) is str for one in value)

@@ -187,12 +187,12 @@ class Settings:
         self._environ = environ or {}
         self._named_in = naming_folder()
         own = dict(self._user_file(user_file) if user_file else ())
-        folder = list(dict(self._project(project) if project else ()).items())
+        folder = list(dict(self._project_settings(project) if project else ()).items())
         said = [
-            *self._environment(),
+            *self._environment_settings(),
             *((key, setting_of_keyword(key, value)) for key, value in (keywords or {}).items()),
         ]
-        said = [(key, self._placed(key, setting)) for key, setting in said]
+        said = [(key, self._resolve_user_paths(key, setting)) for key, setting in said]
         self.overridden = frozenset(key for key, _ in said)
         """Settings that hold whatever files say: the environment or the caller has them."""
         self._by_user = self.overridden | own.keys()
@@ -209,7 +209,7 @@ class Settings:
                 trusted = setting.file is None or self._trust_of(setting) is Trust.full
                 self._take_role(key, replace(setting, trusted=trusted))
             else:
-                self._found[key] = setting = self._bounded(key, setting)
+                self._found[key] = setting = self._cap_prompt_text(key, setting)
                 senders.setdefault(key, []).append(setting)
         self._withhold(senders)
         for section, kind in self._sections.items():
@@ -280,7 +280,7 @@ class Settings:
                 beyond.append(key)
         return beyond
 
-    def _bounded(self, key: str, setting: Setting) -> Setting:
+    def _cap_prompt_text(self, key: str, setting: Setting) -> Setting:
         """Return a setting, text for prompts that nobody trusts not longer than `_MAX_PROMPT_CHARS`."""
         if not any(prompt.setting is setting for prompt in self.prompt_settings) or key in self._paths:
             return setting
@@ -366,16 +366,16 @@ class Settings:
         """
         found, known = dict(self._roles.get(name, {})), list(known)
         for key in known:
-            variable = _variable(f"{ROLE_SECTION}.{name}.{key}")
+            variable = _variable_name(f"{ROLE_SECTION}.{name}.{key}")
             if self._environ.get(variable) and not found.get(key, Setting(None, "")).given:
                 setting = Setting(self._environ[variable], variable, base=self._named_in)
                 found[key] = whole_path(f"{ROLE_SECTION}.{name}.{key}", setting)
-        return {**found, **self._misspelt(name, known)}
+        return {**found, **self._misspelt_variables(name, known)}
 
-    def _misspelt(self, name: str, known: list[str]) -> dict[str, Setting]:
+    def _misspelt_variables(self, name: str, known: list[str]) -> dict[str, Setting]:
         """Return variables of the environment that are almost one of a role's; others may be those of another role."""
-        prefix = _variable(f"{ROLE_SECTION}.{name}.")
-        right = [_variable(f"{ROLE_SECTION}.{name}.{key}") for key in known]
+        prefix = _variable_name(f"{ROLE_SECTION}.{name}.")
+        right = [_variable_name(f"{ROLE_SECTION}.{name}.{key}") for key in known]
         return {
             name.removeprefix(prefix).lower(): Setting(value, name)
             for name, value in self._environ.items()
@@ -410,37 +410,37 @@ class Settings:
         setting = self._found.get(key)
         return setting.base if setting else None
 
-    def _environment(self) -> Iterator[tuple[str, Setting]]:
+    def _environment_settings(self) -> Iterator[tuple[str, Setting]]:
         self._refuse_unknown_variables()
         yield from read_config_list(self._environ.get("OAI_CONFIG_LIST", ""), self._fields, self._content)
         for section, cls in self._sections.items():
             for field in fields(cls):
-                for name in reversed((_variable(f"{section}.{field.name}"), *field.metadata.get("env", ()))):
+                for name in reversed((_variable_name(f"{section}.{field.name}"), *field.metadata.get("env", ()))):
                     if self._environ.get(name):
                         yield (key := f"{section}.{field.name}"), whole_path(key, Setting(self._environ[name], name))
 
     def _refuse_unknown_variables(self) -> None:
         """Refuse variables with our prefix that set nothing; those of roles are known to these only."""
-        known, of_roles = set(map(_variable, self._fields)), _variable(f"{ROLE_SECTION}.")
+        known, of_roles = set(map(_variable_name, self._fields)), _variable_name(f"{ROLE_SECTION}.")
         for name in self._environ:
             if name.startswith(_PREFIX) and not name.startswith(of_roles) and name not in known:
-                raise unknown_setting(name, "the environment", self._fields, _variable)
+                raise unknown_setting(name, "the environment", self._fields, _variable_name)
 
-    def _project(self, folder: Path) -> Iterator[tuple[str, Setting]]:
+    def _project_settings(self, folder: Path) -> Iterator[tuple[str, Setting]]:
         own, taskweaver = folder / PROJECT_FILE, folder / TASKWEAVER_FILE
         if self._content(own) is not None:
-            for key, setting in self._file(own):
+            for key, setting in self._file_settings(own):
                 yield key, self._of_folder(key, setting, own)
         elif self._content(taskweaver) is not None:
-            yield from self._taskweaver(self._meaning_of(taskweaver, folder), taskweaver)
+            yield from self._taskweaver_settings(self._meaning_of(taskweaver, folder), taskweaver)
 
     def _meaning_of(self, file: Path, folder: Path) -> ConfigTranslation:
         def is_folder(place: Path) -> bool:
             return (not self._looks_outside and step_out_of(folder, place) != "") or os.path.isdir(place)
 
-        return meaning_of(dict(_flat(self._mapping(file))), folder, is_folder=is_folder)
+        return meaning_of(dict(_dotted_items(self._read_mapping(file))), folder, is_folder=is_folder)
 
-    def _taskweaver(self, config: ConfigTranslation, file: Path) -> Iterator[tuple[str, Setting]]:
+    def _taskweaver_settings(self, config: ConfigTranslation, file: Path) -> Iterator[tuple[str, Setting]]:
         """Yield what TaskWeaver's keys mean here."""
         self.ignored = config.ignored
         for entry in config.meant:
@@ -457,13 +457,13 @@ class Settings:
         """
         written = file, key, repr(setting.value)
         if written not in self._known_values:
-            self._known_values[written] = self._followed(key, replace(setting, file=file), file)
+            self._known_values[written] = self._follow_links(key, replace(setting, file=file), file)
         value = self._known_values[written]
         return replace(setting, value=value, file=file, base=file.parent, written=setting.value)
 
-    def _followed(self, key: str, setting: Setting, file: Path) -> Any:
+    def _follow_links(self, key: str, setting: Setting, file: Path) -> Any:
         """Return the value of a setting of a folder's file, its links followed where its field wants that."""
-        value = self._located(key, setting, file.parent)
+        value = self._fit_and_expand(key, setting, file.parent)
         try:
             climbs = key == "plugin.folder" and os.pardir in str(value)
             if climbs or key in ("plugin.folder", "code_interpreter.policy") and str(value).startswith("~"):
@@ -496,7 +496,7 @@ class Settings:
         path = expanded_path(value, folder)
         return value if not self._looks_outside and step_out_of(folder, path) else real_path_of(path)
 
-    def _placed(self, key: str, setting: Setting) -> Setting:
+    def _resolve_user_paths(self, key: str, setting: Setting) -> Setting:
         """Return what the user has said with `~` replaced, and relative paths as `relative_to_folder` says."""
         if setting.base is not None or setting.file is not None:
             return setting
@@ -504,11 +504,11 @@ class Settings:
         base = None if key in _OF_CURRENT_FOLDER else self._named_in
         if key not in self._hints or base is None and "~" not in str(setting.value):
             return setting
-        value = self._located(key, setting, base)
+        value = self._fit_and_expand(key, setting, base)
         is_file = base and key == "code_interpreter.policy" and value.endswith((".yaml", ".yml"))
         return replace(setting, value=expanded_path(value, base) if is_file else value)
 
-    def _located(self, key: str, setting: Setting, folder: Path | None) -> Any:
+    def _fit_and_expand(self, key: str, setting: Setting, folder: Path | None) -> Any:
         """Return a value in its field's type: a path, or several, as seen from a folder; None: as it is, but for `~`.
 
         Raises:
@@ -516,12 +516,12 @@ class Settings:
         """
         value = fit_setting(key, setting, self._hints[key]) if key in self._hints else setting.value
         try:
-            return self._beside(key, value, folder)
+            return self._expand_paths(key, value, folder)
         except RuntimeError as error:
             words = f"{place_of_setting(setting.origin, key)}: {error}"
             raise SettingsError(words, key=key, origin=setting.origin) from error
 
-    def _beside(self, key: str, value: Any, folder: Path | None) -> Any:
+    def _expand_paths(self, key: str, value: Any, folder: Path | None) -> Any:
         if key == "session.roles" and isinstance(value, list | tuple):
             return [expanded_path(path, folder) if "/" in str(path) or os.sep in str(path) else path for path in value]
         if key == "kernel.python" and isinstance(value, str) and any(sign in value for sign in "/\\~"):
@@ -535,16 +535,16 @@ class Settings:
         return expanded_path(value, folder)
 
     def _user_file(self, path: Path) -> Iterator[tuple[str, Setting]]:
-        for key, setting in self._file(path):
+        for key, setting in self._file_settings(path):
             here = key in _OF_CURRENT_FOLDER
-            beside = None if here else self._located(key, setting, path.parent)
+            beside = None if here else self._fit_and_expand(key, setting, path.parent)
             yield key, setting if here else replace(setting, value=beside, base=path.parent)
 
-    def _file(self, path: Path) -> Iterator[tuple[str, Setting]]:
+    def _file_settings(self, path: Path) -> Iterator[tuple[str, Setting]]:
         if self._content(path) is None:
             return
         found: set[str] = set()
-        for key, value in _by_key(self._mapping(path)):
+        for key, value in _by_key(self._read_mapping(path)):
             if key in found:
                 raise SettingsError(
                     f"{path}: {shown_key(key)} stands twice, in two spellings; keep one", key=key, origin=str(path)
@@ -558,7 +558,7 @@ class Settings:
             self.texts[path] = settings_content(path, self.project, self.trust)
         return self.texts[path]
 
-    def _mapping(self, path: Path) -> Mapping[str, Any]:
+    def _read_mapping(self, path: Path) -> Mapping[str, Any]:
         """Read a YAML or JSON file that must hold keys and values (an empty one holds none)."""
         try:
             plain = bounded_yaml.load(decode_settings(path, self._content(path) or b""), unique=True)
@@ -566,32 +566,32 @@ class Settings:
             words, line = bounded_yaml.problem_of(error)  # none of its lines: the file may hold keys
             where = f"{path}:{line}" if line else str(path)
             raise ConfigError(f"{where}: neither YAML nor JSON: {words}") from None
-        if plain is None:
-            return {}
+        plain = {} if plain is None else plain
         if not isinstance(plain, Mapping):
             raise ConfigError(f"{path}: expected keys and values, found {type(plain).__name__}")
-        if odd := next((key for key, value in _flat(plain) if any(map(NO_TEXT.search, texts_of([key, value])))), None):
+        values = _dotted_items(plain)
+        if odd := next((key for key, value in values if any(map(NO_TEXT.search, texts_of([key, value])))), None):
             raise ConfigError(f"{path}: {reprlib.repr(odd)} holds a NUL or half of a surrogate pair")
         return plain
 
 
-def _variable(key: str) -> str:
+def _variable_name(key: str) -> str:
     """Return the name in the environment of a dotted key: `TW_AUTOGEN_SESSION_MAX_POSTS`."""
     return _PREFIX + key.replace(".", "_").upper()
 
 
-def _flat(plain: Mapping[str, Any], prefix: str = "", *, depth: int = 9) -> Iterator[tuple[str, Any]]:
+def _dotted_items(plain: Mapping[str, Any], prefix: str = "", *, depth: int = 9) -> Iterator[tuple[str, Any]]:
     """Spell nested keys with dots: `{"session": {"max_posts": 9}}` and `{"session.max_posts": 9}` are the same."""
     for key, value in plain.items():
         if isinstance(value, Mapping) and depth > 0 and "." not in str(key):
-            yield from _flat(value, f"{prefix}{key}.", depth=depth - 1)
+            yield from _dotted_items(value, f"{prefix}{key}.", depth=depth - 1)
         elif value is not None or "." in f"{prefix}{key}":  # else a section without lines
             yield f"{prefix}{key}", value
 
 
 def _by_key(plain: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Return what a settings file holds by dotted keys: `section.field`, and `role.<role>.<key>`."""
-    for key, value in _flat(plain, depth=1):
+    for key, value in _dotted_items(plain, depth=1):
         of_role = key.startswith(f"{ROLE_SECTION}.") and key.count(".") == 1 and isinstance(value, Mapping | None)
         yield from ((f"{key}.{inner}", own) for inner, own in (value or {}).items()) if of_role else [(key, value)]
 

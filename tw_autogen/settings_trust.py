@@ -57,17 +57,17 @@ class FolderTrust:
         Args:
             trust: Whether it is trusted.
         """
-        return cls(os.getcwd(), _identity()) if trust else cls("")
+        return cls(os.getcwd(), _current_folder_identity()) if trust else cls("")
 
     def holds(self) -> bool:
         """Return whether the current folder is trusted, and the same one still."""
         try:
-            return bool(self.path) and (os.getcwd(), _identity()) == (self.path, self.identity)
+            return bool(self.path) and (os.getcwd(), _current_folder_identity()) == (self.path, self.identity)
         except OSError:  # it was removed
             return False
 
 
-def _identity() -> tuple[int, int]:
+def _current_folder_identity() -> tuple[int, int]:
     about = os.stat(os.curdir)
     return about.st_dev, about.st_ino
 

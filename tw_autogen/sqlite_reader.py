@@ -56,7 +56,7 @@ class SqliteRows:
             sqlite3.Error: the engine's own error.
             MemoryError: the process has ended: reading took too much memory, or broke the engine.
         """
-        return [] if self._ended or count < 1 else [tuple(map(_value, row)) for row in self._receive("rows")]
+        return [] if self._ended or count < 1 else [tuple(map(_decode_value, row)) for row in self._receive("rows")]
 
     def _receive(self, what: str) -> Any:
         line = self._lines.readline()
@@ -140,7 +140,7 @@ def read_sqlite(
         process.wait()
 
 
-def _value(one: Any) -> Any:
+def _decode_value(one: Any) -> Any:
     """Return a value as SQLite has it: bytes come as a list with their Base64."""
     return base64.b64decode(one[0]) if isinstance(one, list) else one
 
@@ -148,7 +148,7 @@ def _value(one: Any) -> Any:
 def main() -> None:
     """Answer the request of standard input: lines of JSON with the columns, then portions of rows, the last empty."""
     request = json.load(sys.stdin)
-    _bound(request)
+    _bound_resources(request)
     try:
         for message in _answer(request):
             _send(message)
@@ -162,7 +162,7 @@ def _send(message: dict[str, Any]) -> None:
     sys.stdout.buffer.flush()
 
 
-def _bound(request: dict[str, Any]) -> None:
+def _bound_resources(request: dict[str, Any]) -> None:
     """Bound what this process may take; its time too, so that it does not outlive a host that was killed."""
     if sys.platform == "win32":
         return
@@ -179,7 +179,7 @@ def _bound(request: dict[str, Any]) -> None:
         resource.setrlimit(kind, (value, value))
 
 
-def _text(stored: bytes) -> str:
+def _decode_text(stored: bytes) -> str:
     """Return a text; one that is not UTF-8, as programs of old wrote it, is taken for Windows-1252."""
     try:
         return stored.decode()
@@ -190,8 +190,8 @@ def _text(stored: bytes) -> str:
 def _answer(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     private = request["private"]
     uri = f"{Path(request['path']).as_uri()}?mode={'rw' if private else 'ro'}"  # to read a log, the engine has to lock
-    with closing(_opened(uri, request)) as connection:
-        connection.text_factory = _text
+    with closing(_open_database(uri, request)) as connection:
+        connection.text_factory = _decode_text
         rows: Iterator[Any]
         if request["sql"] is None:
             columns, rows = ["table", "column"], _columns(connection)
@@ -211,7 +211,7 @@ def _answer(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _portions(itertools.islice(rows, request["max_rows"]), request["max_value_bytes"])
 
 
-def _opened(uri: str, request: dict[str, Any]) -> sqlite3.Connection:
+def _open_database(uri: str, request: dict[str, Any]) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(uri, uri=True)
         connection.execute(f"PRAGMA hard_heap_limit = {request['memory_bytes'] // 2}")  # before the schema is read

@@ -125,7 +125,9 @@ class _Writer:
     def finish(self) -> str:
         """Return the picture."""
         if self._is_styled:
-            written = _written([*((key, value) for key, value in self._root if key != "class"), ("class", self._scope)])
+            written = _attributes_text(
+                [*((key, value) for key, value in self._root if key != "class"), ("class", self._scope)]
+            )
             self.parts[0] = f"<svg{_DECLARED}{written}"
         return "".join(self.parts)
 
@@ -150,7 +152,7 @@ class _Writer:
         self._close_tag()
         if not self._open:
             self._root = kept
-        self.parts.append(f"<{local}{_DECLARED if not self._open else ''}{_written(kept)}")
+        self.parts.append(f"<{local}{_DECLARED if not self._open else ''}{_attributes_text(kept)}")
         self._open.append(local)
         self._is_empty, self._css = True, []
 
@@ -187,7 +189,7 @@ class _Writer:
 _DECLARED = f' xmlns="{_SVG}"'
 
 
-def _written(attributes: list[tuple[str, str]]) -> str:
+def _attributes_text(attributes: list[tuple[str, str]]) -> str:
     return "".join(f" {key}={saxutils.quoteattr(value)}" for key, value in attributes)
 
 
@@ -236,11 +238,11 @@ _SELECTOR = re.compile(r"[\w*.#][\w*.#-]*(?:(?:\s*[>+~]\s*|\s+)[\w*.#][\w*.#-]*)
 _MAX_SELECTOR_CHARS = 1000
 
 
-def _scoped(selectors: str, scope: str) -> str:
+def _scope_selectors(selectors: str, scope: str) -> str:
     """Return selectors for what lies in the picture only; those that are not plain are left out.
 
     Example:
-        >>> _scoped("*, g > path.a, html:hover", "tw-1")
+        >>> _scope_selectors("*, g > path.a, html:hover", "tw-1")
         '.tw-1 *, .tw-1 g > path.a'
     """
     found = (part.strip() for part in selectors.split(","))
@@ -255,5 +257,5 @@ def _checked_css(text: str, scope: str) -> str:
     if "@" in text or rest.strip() or not all(rule.count("{") == 1 for rule in rules):
         raise UnsafeSvgError("its style sheet is more than plain rules")
     parts = (rule.partition("{") for rule in rules)
-    kept = ((_scoped(selectors, scope), _checked_declarations(inner)) for selectors, _, inner in parts)
+    kept = ((_scope_selectors(selectors, scope), _checked_declarations(inner)) for selectors, _, inner in parts)
     return "".join(f"{selectors}{{{inner}}}" for selectors, inner in kept if selectors)

@@ -146,9 +146,9 @@ def meaning_of(
     found = {key: value for key, value in found.items() if _SAYS_NOTHING.get(key) != value or value is None}
     said = found.get("session.roles")
     roles = [said] if isinstance(said, str) else said if isinstance(said, list) else []
-    ours = {key: meant for key in found if (meant := _meant(key, roles)) and _has_meaning(key, found)}
-    together, used = _together(found, folder, is_folder)
-    values = (*_values(found, ours, roles, folder), *together)
+    ours = {key: meant for key in found if (meant := _translate_key(key, roles)) and _has_meaning(key, found)}
+    together, used = _combined_meanings(found, folder, is_folder)
+    values = (*_single_meanings(found, ours, roles, folder), *together)
     return ConfigTranslation(values, tuple(sorted(found.keys() - ours.keys() - used)))
 
 
@@ -161,7 +161,7 @@ def remedies(ignored: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{key}: {_REMEDIES[key]}" for key in ignored if key in _REMEDIES)
 
 
-def _together(
+def _combined_meanings(
     found: Mapping[str, Any], folder: Path, is_folder: Callable[[Path], bool]
 ) -> tuple[list[Meant], set[str]]:
     """Return what several keys mean together, and these keys: models by alias, lessons, compression."""
@@ -178,7 +178,7 @@ def _together(
             meant.append(Meant(ours, name, key))
             used |= {key, _LLMS}
     for role in _EXPERIENCE:
-        place = _placed(found.get(f"{role}.experience_dir") or "experience", folder)
+        place = _expand_path(found.get(f"{role}.experience_dir") or "experience", folder)
         if found.get(f"{role}.use_experience") is True and isinstance(place, str | Path) and is_folder(folder / place):
             meant.append(Meant("recall.experience", str(folder / place), f"{role}.use_experience"))
             used |= {f"{role}.use_experience", f"{role}.experience_dir"} & found.keys()
@@ -191,7 +191,9 @@ def _together(
     return meant, used
 
 
-def _values(found: Mapping[str, Any], ours: Mapping[str, str], roles: Sequence[Any], folder: Path) -> Iterator[Meant]:
+def _single_meanings(
+    found: Mapping[str, Any], ours: Mapping[str, str], roles: Sequence[Any], folder: Path
+) -> Iterator[Meant]:
     for key, value in {**TASKWEAVER_DEFAULTS, **(TASKWEAVER_VERIFIED if found.get(_VERIFIED) is True else {})}.items():
         yield Meant(key, value, "TaskWeaver's default")
     if PLUGIN_ONLY in roles:
@@ -203,10 +205,10 @@ def _values(found: Mapping[str, Any], ours: Mapping[str, str], roles: Sequence[A
         if key == "session.roles":
             value = [_ROLE_NAMES.get(str(role), role) for role in roles] or value
         if value not in (None, ""):
-            yield Meant(meant, _placed(value, folder), key)
+            yield Meant(meant, _expand_path(value, folder), key)
 
 
-def _meant(key: str, roles: Sequence[Any]) -> str:
+def _translate_key(key: str, roles: Sequence[Any]) -> str:
     """Return what one of TaskWeaver's keys is called here; empty if it has no meaning."""
     if key in TASKWEAVER_KEYS or key in TASKWEAVER_VERIFIED:
         return TASKWEAVER_KEYS.get(key, key)
@@ -226,7 +228,7 @@ def _has_meaning(key: str, config: Mapping[str, Any]) -> bool:
     return not (isinstance(config[key], str) and "${ModuleBaseDir}" in config[key])  # TaskWeaver's own files
 
 
-def _placed(value: Any, folder: Path) -> Any:
+def _expand_path(value: Any, folder: Path) -> Any:
     """Fill in what TaskWeaver's paths may hold: `${AppBaseDir}` is the project's folder, `~` the user's."""
     if not isinstance(value, str) or not value.startswith(("${AppBaseDir}", "~")):
         return value

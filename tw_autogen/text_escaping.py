@@ -47,7 +47,7 @@ def visible(text: str) -> str:
         >>> visible("if user != 'none\u202e\u2066':  # \x1b[8m")
         "if user != 'none\\u202e\\u2066':  # \\x1b[8m"
     """
-    return _NOT_PLAIN.sub(lambda match: _shown(match[0]), text.replace("\r\n", "\n"))
+    return _NOT_PLAIN.sub(lambda match: _escape_character(match[0]), text.replace("\r\n", "\n"))
 
 
 def visible_line(text: str) -> str:
@@ -75,7 +75,7 @@ def escape_controls(text: str) -> str:
         >>> escape_controls("a\x1b[2Jb\n")
         'a\\x1b[2Jb\n'
     """
-    return _CONTROLS.sub(lambda match: _shown(match[0]), text.replace("\r\n", "\n"))
+    return _CONTROLS.sub(lambda match: _escape_character(match[0]), text.replace("\r\n", "\n"))
 
 
 def json_controls_escaped(text: str) -> str:
@@ -126,7 +126,7 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def _shown(character: str) -> str:
+def _escape_character(character: str) -> str:
     code = ord(character)
     hidden = code in _HIDDEN or unicodedata.category(character) in _ESCAPED_CATEGORIES
     if not hidden or character in _KEPT:

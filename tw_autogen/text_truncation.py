@@ -35,10 +35,10 @@ def without_known_paragraphs(text: str, known: str) -> str:
         '(xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… as before)'
     """
     seen = set(long_paragraphs(known))
-    return "\n\n".join(f"({_begun(part)}… as before)" if part in seen else part for part in text.split("\n\n"))
+    return "\n\n".join(f"({_first_words(part)}… as before)" if part in seen else part for part in text.split("\n\n"))
 
 
-def _begun(text: str) -> str:
+def _first_words(text: str) -> str:
     """Return the first words of a text, up to 60 characters."""
     return text[:60].rpartition(" ")[0] or text[:60]
 

@@ -141,7 +141,7 @@ class TrustStore:
 
         A record that is damaged, or that another user could have written, trusts nothing.
         """
-        held = _HELD.get(self._holder(folder))
+        held = _HELD.get(self._holder_key(folder))
         if held is not None:
             return held[0], ""
         path = self.record(folder)
@@ -183,7 +183,7 @@ class TrustStore:
             _write_private(path, json.dumps(record) + "\n")
         except (OSError, UnicodeEncodeError) as error:
             return f"{path}: cannot be written ({error}); it holds until this program ends"
-        del _HELD[self._holder(folder)]
+        del _HELD[self._holder_key(folder)]
         return ""
 
     def hold(self, folder: Path, sha256: str, programs: tuple[str, ...] = ()) -> None:
@@ -194,7 +194,7 @@ class TrustStore:
             sha256: As for `remember`.
             programs: As for `remember`.
         """
-        _HELD[self._holder(folder)] = (sha256, programs)
+        _HELD[self._holder_key(folder)] = (sha256, programs)
 
     def end(self, writable: str) -> None:
         """End the trust of all folders with programs where code may write, named ones too.
@@ -222,7 +222,7 @@ class TrustStore:
         records, homes = os.path.realpath(self.folder or ""), [os.path.realpath(home)] if home else []
         return lies_in(records, place) and not any(lies_in(one, place) and lies_in(records, one) for one in homes)
 
-    def _holder(self, folder: Path) -> tuple[str, bool]:
+    def _holder_key(self, folder: Path) -> tuple[str, bool]:
         return str(folder.resolve()), self.named
 
 

@@ -352,7 +352,7 @@ def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
         compile_sources_of(folder)
         return
     names.update(files.imported)
-    if all(_compared(name) is files for name in names):
+    if all(_reference_files(name) is files for name in names):
         return
     for name in names:
         held = [known for known in _GUARDED.get(name, ()) if known is not files and id(known) in _HOLDERS]
@@ -416,7 +416,7 @@ class ImportGuards(Closing):
                 _forget_finders(names)
 
 
-def _compared(folder: str) -> TrustedFiles | None:
+def _reference_files(folder: str) -> TrustedFiles | None:
     """Return what modules of a folder are compared with: the newest that a session holds, else the newest."""
     known = _GUARDED.get(folder, [])
     held = [files for files in known if id(files) in _HOLDERS] or known
@@ -426,7 +426,7 @@ def _compared(folder: str) -> TrustedFiles | None:
 def _files_for(names: Collection[str]) -> TrustedFiles | None:
     """Return what a file or folder of these names is compared with: as the innermost folder around it is."""
     guarded = [folder for folder in tuple(_GUARDED) if any(lies_in(name, folder) for name in names)]
-    return _compared(max(guarded, key=len, default=""))
+    return _reference_files(max(guarded, key=len, default=""))
 
 
 def _forget_unheld(names: Collection[str]) -> None:

@@ -115,11 +115,15 @@ def values_in(text: str) -> list[float]:
 
 def _all_numbers(text: str, where: str, *, words: bool) -> list[WrittenNumber]:
     place, plain = (where, text), normalize_east_asian(text)
-    found = [*numbers_in(plain, place), *_cells(plain, place), *(one for one, _ in dotted_numbers(plain, place))]
+    found = [
+        *numbers_in(plain, place),
+        *_row_cell_numbers(plain, place),
+        *(one for one, _ in dotted_numbers(plain, place)),
+    ]
     return [*found, *(number_words_in(text, place) if words else ())]
 
 
-def _cells(text: str, where: tuple[str, str]) -> Iterator[WrittenNumber]:
+def _row_cell_numbers(text: str, where: tuple[str, str]) -> Iterator[WrittenNumber]:
     """Yield numbers that stand on both sides of a comma: `1,412` is one number, or two values of a row."""
     for match in _ROW.finditer(text):
         position = match.start()
@@ -159,7 +163,7 @@ def normalize_east_asian(text: str) -> str:
     return text if text.isascii() else _EAST_ASIAN.sub("\u3001", text.translate(_FULL_WIDTH))
 
 
-def _large(match: re.Match[str], where: tuple[str, str]) -> WrittenNumber:
+def _number_with_units(match: re.Match[str], where: tuple[str, str]) -> WrittenNumber:
     """Return a number of parts with units, such as `1億2000万`, as one."""
     value, scale, last, end = 0.0, 1.0, "", 0
     for part in _LARGE_PART.finditer(match[0]):
@@ -178,7 +182,7 @@ def numbers_in(text: str, where: tuple[str, str] = ("", "")) -> Iterator[Written
         text: As of `normalize_east_asian`.
         where: What wrote it, and the text; stands in each number.
     """
-    large = [_large(match, where) for match in _LARGE.finditer(text)] if not text.isascii() else []
+    large = [_number_with_units(match, where) for match in _LARGE.finditer(text)] if not text.isascii() else []
     others = _plain_numbers(_LARGE.sub(lambda match: "_" * len(match[0]), text) if large else text, where)
     yield from heapq.merge(large, others, key=lambda one: one.start)
 

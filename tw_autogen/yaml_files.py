@@ -104,13 +104,13 @@ def _dumper() -> type[yaml.SafeDumper]:
     class Readable(yaml.SafeDumper):
         pass
 
-    Readable.add_representer(str, _text)
-    Readable.add_representer(Block, _text)
+    Readable.add_representer(str, _represent_text)
+    Readable.add_representer(Block, _represent_text)
     Readable.add_representer(OneLineMapping, lambda self, one: self.represent_mapping(_MAP, one, flow_style=True))
     return Readable
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     style = "|" if isinstance(text, Block) or "\n" in text else None
     style = '"' if any(one in text for one in _BREAKS) else style
     return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style=style)

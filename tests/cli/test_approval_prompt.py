@@ -83,7 +83,7 @@ def test_what_comes_through_a_pipe_before_the_question_answers_it(monkeypatch):
 def test_what_was_emptied_in_the_editor_is_refused(monkeypatch):
     console = Console(file=StringIO(), width=200)
     asker = ApprovalPrompt(console, EventPrinter(console))
-    monkeypatch.setattr(asker, "_line", lambda stopped: "e\n")
+    monkeypatch.setattr(asker, "_read_line", lambda stopped: "e\n")
     monkeypatch.setattr("tw_autogen.cli.approval_prompt.click.edit", lambda *args, **kwargs: "\n")
 
     assert asker.approve(Proposal("cell", "1 + 1")) == Decision(False)

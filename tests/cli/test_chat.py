@@ -694,7 +694,7 @@ def talk(tmp_path, monkeypatch):
         talk = Chat(Options(base_url=server.base_url, sets=("model.name=a", "planner.model=p")), (), stdout_console())
         talk.said = []
         monkeypatch.setattr(talk, "_say", lambda words, path=None, **more: talk.said.append(f"{words}{path or ''}"))
-        talk._session = talk._open(talk._options)
+        talk._session = talk._open_session(talk._options)
         yield talk
         talk._session.close()
 
@@ -716,7 +716,7 @@ def test_a_change_of_session_that_fails_leaves_the_one_before_open(talk, monkeyp
         raise error
 
     monkeypatch.setattr("tw_autogen.cli.chat.fork_session", fail)
-    talk._command("/fork", "")
+    talk._run_command("/fork", "")
 
     assert (talk._session.id, talk._session.closed) == (before, False)
 
@@ -725,7 +725,7 @@ def test_a_session_that_can_not_be_gone_on_with_leaves_the_one_before_with_its_v
     talk._session.run_code("import threading\nlock = threading.Lock()")  # in no copy of variables
     before = talk._session.id
     for name, words in (("nosuch", "you have no session nosuch"), (before, f"{before} is the session that you are in")):
-        talk._command("/resume", name)
+        talk._run_command("/resume", name)
 
         assert (talk._session.id, [variable.name for variable in talk._session.code_variables()]) == (before, ["lock"])
         assert words in talk.said[-1]
@@ -739,7 +739,7 @@ def test_sigterm_ends_a_chat_whose_command_asks_a_model(talk, monkeypatch, comma
     for place in (talk._session, sys.modules["tw_autogen.cli.chat"]):
         monkeypatch.setattr(place, asks, stop, raising=False)
     with pytest.raises(Terminated, match="SIGTERM"):
-        talk._command(command, "")
+        talk._run_command(command, "")
 
 
 def test_an_error_of_the_system_while_a_question_runs_is_a_line(talk):
@@ -753,9 +753,9 @@ def test_an_error_of_the_system_while_a_question_runs_is_a_line(talk):
 
 
 def test_a_model_that_is_named_in_the_chat_beats_those_that_were_set_before(talk):
-    talk._command("/model", "b")
+    talk._run_command("/model", "b")
     talk.said.clear()
-    talk._command("/model", "")
+    talk._run_command("/model", "")
 
     assert [line.split()[1] for line in talk.said] == ["b"]
 
@@ -765,8 +765,8 @@ def test_paths_of_commands_may_begin_with_a_tilde_and_stand_in_quotes(talk, tmp_
     kept = []
     monkeypatch.setattr(talk._session, "save_experience", lambda folder: kept.append(folder) or Path("x"))
     for words in ("'my lessons'", "my lessons", ""):
-        talk._command("/learn", words)
-    talk._command("/export", "~/x.md")
+        talk._run_command("/learn", words)
+    talk._run_command("/export", "~/x.md")
 
     assert kept == ["my lessons", "my lessons", None]
     assert (tmp_path / "home" / "x.md").is_file()
@@ -789,7 +789,7 @@ def test_paths_of_commands_may_begin_with_a_tilde_and_stand_in_quotes(talk, tmp_
 )
 def test_a_command_says_only_what_is_so_in_a_chat_without_a_question(talk, command, shown):
     talk._show.opened = talk._show.opened or SimpleNamespace(roles=[], plugins=[])
-    talk._command(command, "")
+    talk._run_command(command, "")
 
     said = "\n".join(talk.said)
     assert [words for words in shown if words not in said] == []
@@ -797,6 +797,6 @@ def test_a_command_says_only_what_is_so_in_a_chat_without_a_question(talk, comma
 
 
 def test_a_cleared_chat_resumes_nothing(talk):
-    talk._command("/clear", "")
+    talk._run_command("/clear", "")
 
     assert talk.said == ["the conversation is forgotten; variables and files stay"]

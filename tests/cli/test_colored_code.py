@@ -6,7 +6,7 @@ from rich.console import Console
 
 from tw_autogen.cli.terminal import code_block, highlighted, markdown
 from tw_autogen.render_limits import is_quickly_colored
-from tw_autogen.session.export import _page
+from tw_autogen.session.export import _notebook_html
 
 CODE = "x = 1" + "\n " * 40_000 + "\nprint(x)"
 SECONDS = 20
@@ -18,7 +18,7 @@ def test_many_blank_lines_take_no_time_to_be_colored(how, cpu_seconds):
     began = cpu_seconds()
     if how == "page":
         made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CODE)])
-        assert "print(x)" in _page(made, "blanks")
+        assert "print(x)" in _notebook_html(made, "blanks")
     else:
         with console.capture() as shown:
             console.print(highlighted(CODE, console) if how == "highlighted" else code_block(CODE, "python"))

@@ -133,7 +133,7 @@ def test_what_is_typed_while_the_first_picture_is_shown_is_read_whole(variables,
 @pytest.mark.parametrize(("many", "size", "shown"), [(25, (3, 2), 20), (4, (4000, 2500), 3)])
 def test_of_many_pictures_the_first_are_shown(tmp_path, monkeypatch, many, size, shown):
     loaded = []
-    monkeypatch.setattr(TerminalPictures, "_kind", lambda self, image, **how: loaded.append(image.size) or "")
+    monkeypatch.setattr(TerminalPictures, "_picture_class", lambda self, image, **how: loaded.append(image.size) or "")
     paths = [tmp_path / f"{at}.png" for at in range(many)]
     for path in paths:
         path.write_bytes(chart(*size))

@@ -12,7 +12,7 @@ from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel import AttachedKernel, GatewayKernel, KernelSettings
 from tw_autogen.kernel.attached_connection import LocalAttachedProcess
 from tw_autogen.kernel.file_transfer import FileTransfer
-from tw_autogen.kernel.gateway_client import _message
+from tw_autogen.kernel.gateway_client import _parse_message
 from tw_autogen.kernel.guest.report_marks import SOURCE
 
 pytest.importorskip("websocket", reason="needs the extra `gateway`")
@@ -156,8 +156,8 @@ def test_files_of_any_shape_are_few_short_words(gateway, tmp_path):
 def test_a_message_that_would_take_much_memory_is_none():
     header = '{"channel": "iopub", "header": {"msg_type": "x"}, "parent_header": {}, "content": {"a": ['
 
-    assert _message(f"{header}1]}}}}".encode())["content"] == {"a": [1]}
-    assert _message((header + "[]," * 5_000_000 + "1]}}").encode()) is None
+    assert _parse_message(f"{header}1]}}}}".encode())["content"] == {"a": [1]}
+    assert _parse_message((header + "[]," * 5_000_000 + "1]}}").encode()) is None
 
 
 def write(transfer, name, data="YWFhYWFhYWE="):

@@ -227,7 +227,7 @@ def test_a_number_of_a_living_kernel_is_given_to_no_other_one_of_any_process(tmp
 def test_the_trial_of_a_sandbox_holds_no_number_longer():
     held = dict(USER_NUMBERS._held)
 
-    sandbox_levels._try("namespaces", KernelSettings())
+    sandbox_levels._try_sandbox("namespaces", KernelSettings())
 
     assert USER_NUMBERS._held == held
 

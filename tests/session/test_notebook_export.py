@@ -22,7 +22,7 @@ from tw_autogen.safe_folder import KERNEL_FOLDERS
 from tw_autogen.scenario.html_report import write_report
 from tw_autogen.session import export_session
 from tw_autogen.session.event_journal import Journal
-from tw_autogen.session.export import _markdown
+from tw_autogen.session.export import _notebook_markdown
 from tw_autogen.session.markdown_text import markdown_cells, without_html
 from tw_autogen.session.notebook_export import notebook, write_notebook
 from tw_autogen.session.notebook_progress import last_lines
@@ -156,7 +156,7 @@ def test_code_with_fences_in_it_that_was_refused_stays_one_block():
 
 def test_words_about_code_that_was_refused_open_no_block_for_what_follows():
     events = [CodeChecked("x", ["line 1\n\n```\nopen"]), CodeChecked("```\n<img src=x>\n```", ["line 1: no"])]
-    tokens = MarkdownIt("commonmark").parse(_markdown(notebook(events)))
+    tokens = MarkdownIt("commonmark").parse(_notebook_markdown(notebook(events)))
 
     assert not [token for token in tokens if "<img" in token.content and token.type != "fence"]
 

@@ -20,10 +20,10 @@ def answer_warnings(session: Session, answer: Answer) -> list[str]:
         session: The answer's; its `landing` copies files.
         answer: What came of the newest request.
     """
-    return [*files_not_made(session.missing, answer, session.landing), *_unfounded(answer)]
+    return [*files_not_made(session.missing, answer, session.landing), *_unfounded_number_warnings(answer)]
 
 
-def _unfounded(answer: Answer) -> list[str]:
+def _unfounded_number_warnings(answer: Answer) -> list[str]:
     """Name numbers of an answer that no code has printed; where none ran, the Planner's own check says so.
 
     An answer that is what code has printed is not looked at: the record of a long output lacks its middle.

@@ -63,7 +63,7 @@ class ApprovalPrompt:
             return Decision(True)
         self._show.stop()
         try:
-            return self._asked(proposal)
+            return self._ask_for_decision(proposal)
         finally:
             self._show.resume()
 
@@ -78,7 +78,7 @@ class ApprovalPrompt:
         try:
             forget_typed()
             self._console.print(Text(question, style="bold"), end="", soft_wrap=True)
-            return self._line(withdrawn).strip().lower() in ("y", "yes")
+            return self._read_line(withdrawn).strip().lower() in ("y", "yes")
         finally:
             if not withdrawn.is_set():
                 self._show.resume()
@@ -91,11 +91,11 @@ class ApprovalPrompt:
         """Ask about everything again: a new session begins."""
         self._always.clear()
 
-    def _asked(self, proposal: Proposal) -> Decision:
+    def _ask_for_decision(self, proposal: Proposal) -> Decision:
         stopped = self._stopped
         in_question = proposal.kind in ("packages", "write")
         if not in_question and proposal.text != self._show.shown_code:
-            self._console.print(_shown(proposal))
+            self._console.print(_render_proposal(proposal))
         for finding in proposal.findings:
             self._console.print(Text(f"! {visible(finding)}", style="yellow"), soft_wrap=True)
         can_be_always = proposal.kind == "cell" and not proposal.findings
@@ -104,16 +104,16 @@ class ApprovalPrompt:
             question = f"{proposal.question} {hint} "
             forget_typed()
             self._console.print(Text(question, style="bold"), end="", soft_wrap=True)
-            answer = self._line(stopped).strip()
+            answer = self._read_line(stopped).strip()
             if can_be_always and answer.lower() in ("a", "always"):
                 self._always.add(proposal.kind)
                 return Decision(True)
             if not proposal.editable or answer.lower() not in ("e", "edit"):
                 return read_decision(answer, proposal)
-            if (changed := self._edited(proposal)) is not None:
+            if (changed := self._edit_code(proposal)) is not None:
                 return Decision(True, changed) if changed.strip() else Decision(False)
 
-    def _edited(self, proposal: Proposal) -> str | None:
+    def _edit_code(self, proposal: Proposal) -> str | None:
         """Open the code in the person's editor; return None if they changed nothing, or there is no editor."""
         try:
             return click.edit(proposal.text, extension=_SUFFIXES[proposal.kind])
@@ -121,7 +121,7 @@ class ApprovalPrompt:
             self._console.print(Text(f"no editor could be started ({error.message}); set EDITOR", style="red"))
             return None
 
-    def _line(self, stopped: threading.Event) -> str:
+    def _read_line(self, stopped: threading.Event) -> str:
         if os.name != "posix":
             return sys.stdin.readline()
         while not stopped.is_set():
@@ -137,7 +137,7 @@ def forget_typed() -> None:
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
-def _shown(proposal: Proposal) -> RenderableType:
+def _render_proposal(proposal: Proposal) -> RenderableType:
     if proposal.kind not in _LANGUAGES:
         return Text(proposal.shown)
     return code_block(proposal.shown, _LANGUAGES[proposal.kind])

@@ -54,10 +54,10 @@ def command(
         checked_question(prompt)
         if _is_taskweaver_project(prompt):
             raise click.UsageError(f"-p is the question; a project folder is named by -C: -C {shlex.quote(prompt)}")
-    paths = [_existing(name, options.project) for name in files if name != _STDIN]
+    paths = [_existing_file(name, options.project) for name in files if name != _STDIN]
     with tempfile.TemporaryDirectory(prefix="tw-stdin-") as folder:
         if prompt is None and _STDIN not in files and sys.stdin.isatty():
-            ctx.exit(_chat(options, paths, output_format, quiet))
+            ctx.exit(_run_chat(options, paths, output_format, quiet))
         if prompt in (None, _STDIN):
             prompt = read_question()
         elif (data := read_data(Path(folder), wait=_STDIN in files)) is not None:
@@ -115,7 +115,7 @@ def _is_taskweaver_project(text: str) -> bool:
     return is_path(Path(text), Path.exists) and Path(text, TASKWEAVER_FILE).is_file()
 
 
-def _chat(options: Options, paths: list[Path], output_format: str, quiet: bool) -> Exit:
+def _run_chat(options: Options, paths: list[Path], output_format: str, quiet: bool) -> Exit:
     if output_format != "text" or quiet:
         raise click.UsageError("--output-format and --quiet belong to one question: give it with -p")
     console = stdout_console(color=not options.no_color)
@@ -126,7 +126,7 @@ def _chat(options: Options, paths: list[Path], output_format: str, quiet: bool) 
     return kind(options, paths, console).run()
 
 
-def _existing(name: str, project: Path | None) -> Path:
+def _existing_file(name: str, project: Path | None) -> Path:
     """Return the path of an argument of FILES.
 
     Raises:

@@ -97,15 +97,21 @@ class Chat:
         self._left = False
         self._commands: dict[str, tuple[str, Callable[[str], None]]] = {
             "/help": ("this list", self._help),
-            "/files": ("PATH...  attach files to the next question", self._bring),
-            "/output": ("[CELL]  all that a cell of the last answer has printed; default: the newest", self._output),
+            "/files": ("PATH...  attach files to the next question", self._attach_files),
+            "/output": (
+                "[CELL]  all that a cell of the last answer has printed; default: the newest",
+                self._show_output,
+            ),
             "/open": ("[NAME]  open a file of the last answer in its program; default: the newest", self._open_file),
-            "/defined": ("your definitions in this session, and which are in force", self._definitions),
-            "/info": ("session, folder, roles, plugins, variables, tokens", self._info),
-            "/save": ("[ROLE] FILE  write this session as an example for ROLE's prompts; default: Planner", self._save),
+            "/defined": ("your definitions in this session, and which are in force", self._show_definitions),
+            "/info": ("session, folder, roles, plugins, variables, tokens", self._show_info),
+            "/save": (
+                "[ROLE] FILE  write this session as an example for ROLE's prompts; default: Planner",
+                self._save_example,
+            ),
             "/learn": (
                 "[FOLDER]  let the model write a lesson for later sessions; default: in the folder recall.experience",
-                self._learn,
+                self._save_lesson,
             ),
             "/export": (
                 "FILE [--force]  write this session as .ipynb, .py (a program), .md or .html; --force replaces FILE",
@@ -113,15 +119,15 @@ class Chat:
             ),
             "/resume": ("[ID]  resume another session; without ID: list them", self._resume),
             "/fork": ("continue in a copy of this session; this one stays as it is", self._fork),
-            "/model": ("[NAME]  show the model; with NAME: change it", self._model),
-            "/cost": ("tokens, money and seconds of this session", self._cost),
+            "/model": ("[NAME]  show the model; with NAME: change it", self._show_or_change_model),
+            "/cost": ("tokens, money and seconds of this session", self._show_cost),
             "/clear": ("forget the conversation; variables and files stay", self._clear),
             "/compact": (
                 "replace the conversation before the last question by a summary",
                 self._compact,
             ),
             "/reset": ("begin a new session, without conversation and variables", self._reset),
-            "/interrupt": ("how to stop what is running", self._interrupt),
+            "/interrupt": ("how to stop what is running", self._explain_interrupt),
             "/exit": ("leave; so do Ctrl-D, and Ctrl-C twice", self._leave),
         }
 
@@ -134,10 +140,10 @@ class Chat:
         ask_for_trust(self._options, self._console)
         if self._asker.somebody and not self._options.attach:
             self._options = self._with_question(self._options)
-        self._session = self._open(self._options)
+        self._session = self._open_session(self._options)
         self._options = replace(self._options, continues=False, resume=None, rerun=False)
         try:
-            self._greet()
+            self._introduce_resumed_session()
             import_soon(*_OF_FIRST_QUESTION)
             self._loop(RequestInput(_PROMPT, list(self._commands), self._options.project))
         finally:
@@ -161,13 +167,13 @@ class Chat:
         )
         return replace(options, more=more)
 
-    def _open(self, options: Options) -> Session:
+    def _open_session(self, options: Options) -> Session:
         approve = self._asker.approve if self._asker.somebody else None
         session = open_session_for(options, [self._show, self._unresponsive], self._show.say, approve)
         copy_files_of_answers(session, self._options)
         return session
 
-    def _greet(self) -> None:
+    def _introduce_resumed_session(self) -> None:
         """Print what a resumed session has, and ask whether to resume a request that was cut off."""
         lines, warnings = lines_of_resumed(self._session)
         for line in lines:
@@ -210,13 +216,13 @@ class Chat:
             if line.lower() in _HELP:
                 word, rest = "/help", ""
             if word in self._commands:
-                self._command(word, rest.strip())
+                self._run_command(word, rest.strip())
             elif word.startswith("/") and "/" not in word[1:]:
                 self._say(f"there is no {word}; /help lists the commands", style="red")
             elif line:
                 self._ask(line)
 
-    def _command(self, word: str, rest: str) -> None:
+    def _run_command(self, word: str, rest: str) -> None:
         """Carry out a command; whatever error it ends with is shown, and the chat goes on."""
         try:
             self._commands[word][1](rest)
@@ -296,7 +302,7 @@ class Chat:
         for name, (help_text, _) in self._commands.items():
             self._say(f"  {name:<11} {help_text}")
 
-    def _bring(self, rest: str) -> None:
+    def _attach_files(self, rest: str) -> None:
         for file in [find_file(name, self._options.project) for name in _split(rest)]:
             if file.path is None:
                 self._say(file.problem_sentence, style="red")
@@ -305,7 +311,7 @@ class Chat:
         files = ", ".join(map(str, self._files)) or "no files; name some: /files sales.csv"
         self._say(f"with the next question: {files}")
 
-    def _info(self, rest: str) -> None:
+    def _show_info(self, rest: str) -> None:
         session, show, asked = self._session, self._show, len(self._session.rounds)
         self._say(f"session    {session.id}, {pluralize(asked, 'question')}")
         self._say("files      ", session.folder)
@@ -316,9 +322,9 @@ class Chat:
             self._say(f"plugins    {', '.join(show.opened.plugins) or 'none; add with --plugins'}")
         for number, variable in enumerate(session.code_variables()):  # also of the session that this one resumes
             self._say(f"{'variables' if number == 0 else '':<10} {visible_line(str(variable))}")
-        self._cost("")
+        self._show_cost("")
 
-    def _cost(self, rest: str) -> None:
+    def _show_cost(self, rest: str) -> None:
         usage = self._session.usage
         spent = tokens(usage) if usage.calls else "none yet"
         self._say(f"tokens     {spent.removeprefix('tokens ')}")
@@ -332,10 +338,10 @@ class Chat:
         took = self._session.seconds
         self._say(f"seconds    model {took.model:.1f}, kernel {took.kernel:.1f}, other {took.own:.1f}")
 
-    def _definitions(self, rest: str) -> None:
+    def _show_definitions(self, rest: str) -> None:
         self._say(visible(self._session.definitions.describe()) or "nothing has been defined")
 
-    def _output(self, rest: str) -> None:
+    def _show_output(self, rest: str) -> None:
         cells = {str(cell["cell"]): cell for cell in self._show.tally.cells}
         if not cells:
             self._say("no code ran for the last answer")
@@ -388,7 +394,7 @@ class Chat:
             return None
         return self._copies[-1] / name
 
-    def _save(self, rest: str) -> None:
+    def _save_example(self, rest: str) -> None:
         arguments = _split(rest)
         if not 1 <= len(arguments) <= 2:
             self._say("name the file: /save examples/odd_days.yaml, or /save CodeInterpreter …", style="red")
@@ -396,15 +402,15 @@ class Chat:
         path = self._session.save_example(arguments[-1], arguments[0] if len(arguments) == 2 else "Planner")
         self._say("an example, which you may edit: ", path)
 
-    def _learn(self, rest: str) -> None:
+    def _save_lesson(self, rest: str) -> None:
         folder = " ".join(_split(rest))
         self._say("the model is asked for a lesson; Ctrl-C stops it")
         self._say("a lesson, which you may edit: ", self._session.save_experience(folder or None))
 
     def _reset(self, rest: str) -> None:
-        fresh = self._open(self._options)
+        fresh = self._open_session(self._options)
         self._say("a new session; the old one's folder: ", self._session.folder)
-        self._enter(fresh)
+        self._switch_to_session(fresh)
 
     def _export(self, rest: str) -> None:
         arguments = _split(rest)
@@ -424,14 +430,14 @@ class Chat:
         folder = session_folder(rest, workspace)
         if folder.absolute() == self._session.journal.parent.absolute():
             raise ConfigError(f"{folder.name} is the session that you are in")
-        self._enter(self._open(replace(self._options, resume=str(folder))))
-        self._greet()
+        self._switch_to_session(self._open_session(replace(self._options, resume=str(folder))))
+        self._introduce_resumed_session()
 
     def _fork(self, rest: str) -> None:
-        self._change(lambda: fork_session(self._session.journal.parent, **self._of_copy()))
+        self._reopen_session(lambda: fork_session(self._session.journal.parent, **self._of_copy()))
 
     def _clear(self, rest: str) -> None:
-        self._change(lambda: fork_session(self._session.journal.parent, words=False, **self._of_copy()))
+        self._reopen_session(lambda: fork_session(self._session.journal.parent, words=False, **self._of_copy()))
         self._say("the conversation is forgotten; variables and files stay")
 
     def _of_copy(self) -> dict[str, Any]:
@@ -453,21 +459,21 @@ class Chat:
         if not found:
             self._say("there is too little before the last question to be worth a summary")
 
-    def _model(self, rest: str) -> None:
+    def _show_or_change_model(self, rest: str) -> None:
         if not rest:
             for line in model_lines(self._session):
                 self._say(line)
             return
         sets = (f"{key}={rest}" for key in ("model.name", "planner.model", "code_interpreter.model"))
-        self._change(lambda: self._session.journal.parent, sets=(*self._options.sets, *sets))
+        self._reopen_session(lambda: self._session.journal.parent, sets=(*self._options.sets, *sets))
 
-    def _enter(self, other: Session) -> None:
+    def _switch_to_session(self, other: Session) -> None:
         """Close the session, and resume another one, which is open."""
         self._session.close()
         self._session = other
         self._asker.forget()
 
-    def _change(self, folder_of: Callable[[], Path], **options: Any) -> None:
+    def _reopen_session(self, folder_of: Callable[[], Path], **options: Any) -> None:
         """Close the session and go on with a copy, or other options; with the same again, as it was, if that fails.
 
         Args:
@@ -477,15 +483,15 @@ class Chat:
         self._session.close()
         own, changed = self._session.journal.parent, replace(self._options, **options)
         try:
-            self._session = self._open(replace(changed, resume=str(folder_of())))
+            self._session = self._open_session(replace(changed, resume=str(folder_of())))
         except BaseException:  # a full disk, or Ctrl-C
-            self._session = self._open(replace(self._options, resume=str(own)))
+            self._session = self._open_session(replace(self._options, resume=str(own)))
             raise
         self._options = changed
         self._asker.forget()
-        self._greet()
+        self._introduce_resumed_session()
 
-    def _interrupt(self, rest: str) -> None:
+    def _explain_interrupt(self, rest: str) -> None:
         self._say("Ctrl-C stops the running cell or the model, and keeps session and variables; nothing runs now")
 
     def _say(self, message: str, path: Path | None = None, *, style: str = "") -> None:

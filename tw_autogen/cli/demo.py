@@ -63,7 +63,7 @@ def command(ctx: click.Context, folder: Path, no_color: bool) -> None:
             target.remove(_TRIAL)
         outcome, events = _replay(scenario, console, workspace)
         with _errors_of(folder):
-            made = [folder / name for name in _keep(outcome.session_folder, target)]
+            made = [folder / name for name in _keep_made_files(outcome.session_folder, target)]
             made.append(write_notebook(events, folder / _NOTEBOOK))
     console.print()
     for path in made:
@@ -101,7 +101,7 @@ def _errors_of(folder: Path) -> Iterator[None]:
         raise ConfigError(f"{folder}: {error.strerror}; say where files go with --folder") from error
 
 
-def _keep(session_folder: Path, target: SafeFolder) -> list[str]:
+def _keep_made_files(session_folder: Path, target: SafeFolder) -> list[str]:
     """Bring what was made to where it stays, in place of what an earlier demo left there; return the names."""
     kept = []
     with SafeFolder(session_folder) as made:

@@ -87,7 +87,7 @@ def check_hosts() -> Iterator[DoctorCheck]:
 def check_folder_trust(options: Options) -> Iterator[DoctorCheck]:
     """See whether the folder wants what it gets only if it is trusted; nothing of an untrusted one is run."""
     with contextlib.suppress(ConfigError):  # what is wrong with settings is told with the kernel
-        for line in trust_lines(_read(options), HOW):
+        for line in trust_lines(_read_settings(options), HOW):
             description, _, remedy = line.partition("; trust this folder")
             yield DoctorCheck("folder", "warn", description, f"trust this folder{remedy}" if remedy else "")
 
@@ -95,7 +95,7 @@ def check_folder_trust(options: Options) -> Iterator[DoctorCheck]:
 def check_project(options: Options) -> Iterator[DoctorCheck]:
     """See which plugins a project brings, and what of it has no effect here; nothing of it is run."""
     try:
-        settings = _read(options)
+        settings = _read_settings(options)
     except ConfigError:  # what is wrong with settings is told with the kernel
         return
     try:
@@ -112,7 +112,7 @@ def check_project(options: Options) -> Iterator[DoctorCheck]:
 def check_kernel(options: Options) -> Iterator[DoctorCheck]:
     """See which sandbox can be set up, start a kernel in it, and let it add."""
     try:
-        settings = _read(options).read("kernel", KernelSettings)
+        settings = _read_settings(options).read("kernel", KernelSettings)
     except ConfigError as error:
         yield DoctorCheck("kernel", "fail", str(error), "correct the setting")
         return
@@ -151,7 +151,7 @@ def _check_sandbox(settings: KernelSettings) -> DoctorCheck:
 def check_model(options: Options) -> Iterator[DoctorCheck]:
     """Find the model that is configured, ask its server which ones it has, and probe the Planner's format."""
     try:
-        read = _read(options)
+        read = _read_settings(options)
         settings = read.read("model", ModelSettings)
         origins = [f"{key} from {read.origin(f'model.{key}')}" for key in ("base_url", "name", "api_key")]
         model = resolve_model(settings)
@@ -191,7 +191,7 @@ def _check_server(model: OpenAIModel) -> Iterator[DoctorCheck]:
     yield DoctorCheck("model format", state, f"kept the Planner's format {probe.kept} of {probe.asked} times", remedy)
 
 
-def _read(options: Options) -> Settings:
+def _read_settings(options: Options) -> Settings:
     return read_settings(options.keywords, project=options.project, trust=options.trust)
 
 

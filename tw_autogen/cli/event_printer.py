@@ -82,13 +82,13 @@ class EventPrinter:
         self._question, self._answer, self._files = question, answer, files
         self._foot = LiveFooter(console)
         self._lock = threading.RLock()  # words grow on the model's thread, cells write on the session's
-        self._begin()
+        self._begin_round()
 
     def __call__(self, event: Event) -> None:
         """Take one event."""
         with self._lock:
             self.tally(event)
-            self._take(event)
+            self._show_event(event)
 
     def stop(self) -> None:
         """Take away what moves at the foot; for a round that may have ended without `RoundClosed`."""
@@ -100,7 +100,7 @@ class EventPrinter:
         with self._lock:
             self._foot.start()
 
-    def _begin(self) -> None:
+    def _begin_round(self) -> None:
         self._plan: Plan | None = None
         self._speaker = self._headed = ""
         self._grown: dict[str, str] = {}
@@ -139,7 +139,7 @@ class EventPrinter:
             self._console.print(line, soft_wrap=True)
 
     @singledispatchmethod
-    def _take(self, event: Event) -> None:
+    def _show_event(self, event: Event) -> None:
         """Print the warning or the line of an event, as `Event` defines them; nothing of one that has neither."""
         if event.warning:
             self.warn(event.warning)
@@ -148,64 +148,64 @@ class EventPrinter:
 
     # Each names its event: from the annotation it would be found in 0.5 ms.
 
-    @_take.register(SessionOpened)
+    @_show_event.register(SessionOpened)
     def _session_opened(self, event: SessionOpened) -> None:
         self.opened = event
         self._console.print(Text(f"code runs in: {clean(event.kernel)}", style="dim"))
 
-    @_take.register(RoundOpened)
+    @_show_event.register(RoundOpened)
     def _round_opened(self, event: RoundOpened) -> None:
-        self._begin()
+        self._begin_round()
         if self._question:
             self._console.print()
             self._console.print(Text(f"> {clean(event.user_query)}", style="bold"))
         self._foot.doing("starting")
         self._foot.start()
 
-    @_take.register(HooksMade)
+    @_show_event.register(HooksMade)
     def _hooks_made(self, event: HooksMade) -> None:
         for path in event.paths:
             self._console.print(Text.assemble((f"! {NEW_HOOK}", "yellow"), link(Path(path))), soft_wrap=True)
 
-    @_take.register(PostOpened)
+    @_show_event.register(PostOpened)
     def _post_opened(self, event: PostOpened) -> None:
         self._speaker, self._grown, self._replied = event.send_from, {}, False
-        self._think()
+        self._show_thinking()
 
-    @_take.register(PostGrew)
+    @_show_event.register(PostGrew)
     def _post_grew(self, event: PostGrew) -> None:
         if self._replied:  # another reply of the same role: it was asked again, or this is its next try
             self._grown, self._replied = {}, False
-            self._think()
+            self._show_thinking()
         self._grown[event.part] = self._grown.get(event.part, "") + event.text
         if event.part not in _TERSE:
             self._foot.grow(self._grown[event.part])
 
-    @_take.register(ModelCalled)
+    @_show_event.register(ModelCalled)
     def _model_called(self, event: ModelCalled) -> None:
         self._replied = self._replied or event.caller == self._speaker
 
-    @_take.register(ModelDelayed)
+    @_show_event.register(ModelDelayed)
     def _model_delayed(self, event: ModelDelayed) -> None:
-        self._head(event.caller)
+        self._print_speaker(event.caller)
         self._print(Text(f"{self._marks.dot} {clean(event.reason)}", style="yellow"))
 
-    @_take.register(PluginsSelected)
+    @_show_event.register(PluginsSelected)
     def _plugins_selected(self, event: PluginsSelected) -> None:
-        self._head(event.role)
+        self._print_speaker(event.role)
         self._print(Text(f"Selected plugins: {event.selected}", style="dim"))
         self._print(Text(f"Selected plugin pool: {event.pool}", style="dim"))
 
-    @_take.register(CompactionFailed)
+    @_show_event.register(CompactionFailed)
     def _compaction_failed(self, event: CompactionFailed) -> None:
         message = (
             f"no summary of {event.role}'s history ({event.tokens} tokens), it stays as it is: {clean(event.error)}"
         )
         self._print(Text(f"{self._marks.failed} {message}", style="yellow"))
 
-    @_take.register(CodeChecked)
+    @_show_event.register(CodeChecked)
     def _code_checked(self, event: CodeChecked) -> None:
-        self._head(self._speaker)
+        self._print_speaker(self._speaker)
         self.shown_code = ""
         thought = clean(_without_code(self._grown.pop("thought", ""), event.code)).strip()
         if thought:
@@ -216,20 +216,20 @@ class EventPrinter:
         for finding in event.findings:
             self._print(Text(f"{self._marks.failed} not run: {visible(finding)}", style="red"))
         self.shown_code = event.code
-        self._think()
+        self._show_thinking()
 
-    @_take.register(CellStarted)
+    @_show_event.register(CellStarted)
     def _cell_started(self, event: CellStarted) -> None:
         self._output = OutputLines(*(_FORWARDED_LINES if self._forwarded else _OUTPUT_LINES))
-        self._foot.doing(self._placed(f"running cell {event.cell}"))
+        self._foot.doing(self._with_plan_step(f"running cell {event.cell}"))
 
-    @_take.register(CellOutput)
+    @_show_event.register(CellOutput)
     def _cell_output(self, event: CellOutput) -> None:
         for line in self._output.feed(event.stream, event.text):
             self._print_output(event.stream, line)
         self._foot.grow(self._output.unfinished(event.stream))
 
-    @_take.register(CellRan)
+    @_show_event.register(CellRan)
     def _cell_ran(self, event: CellRan) -> None:
         if not self._output.fed:  # a kernel that can't tell while it runs
             for stream, text in (("stdout", event.stdout), ("stderr", event.stderr)):
@@ -250,15 +250,15 @@ class EventPrinter:
         headline = f"cell {event.cell}{'' if event.ok else ' failed'}{lost} {self._marks.dot} {event.seconds:.1f} s"
         mark, style = (self._marks.done, "green") if event.ok else (self._marks.failed, "red")
         self._print(Text(f"{mark} {headline}", style=style))
-        self._think()
+        self._show_thinking()
 
-    @_take.register(ArtifactSaved)
+    @_show_event.register(ArtifactSaved)
     def _artifact_saved(self, event: ArtifactSaved) -> None:
         if self._files and event.path not in self._known_files:
             self._known_files.add(event.path)
             self._print(Text.assemble("file ", link(Path(event.path))))
 
-    @_take.register(PlanChanged)
+    @_show_event.register(PlanChanged)
     def _plan_changed(self, event: PlanChanged) -> None:
         signs = {
             Status.done: (self._marks.done, "green"),
@@ -266,12 +266,12 @@ class EventPrinter:
             Status.pending: (self._marks.pending, "dim"),
         }
         for step in event.plan.changed_since(self._plan):
-            self._head(event.role)
+            self._print_speaker(event.role)
             mark, style = signs[step.status]
             self._print(Text(f"{mark} {step.id}. {visible(step.text)}", style=style))
         self._plan = event.plan
 
-    @_take.register(PostClosed)
+    @_show_event.register(PostClosed)
     def _post_closed(self, event: PostClosed) -> None:
         post = event.post
         self._posts.append(post)
@@ -282,11 +282,11 @@ class EventPrinter:
             self.warn(f"the answer may be wrong: {problem}")
         has_code = post.attachment(AttachmentType.reply_content) is not None  # then its cells have been seen
         if USER not in (post.send_from, post.send_to) and not has_code:
-            self._head(post.send_from)
+            self._print_speaker(post.send_from)
             text = head_and_tail(post.message, *_MESSAGE_LINES)
             self._print(Text.assemble((f"{self._marks.to} {post.send_to}: ", "dim"), text))
 
-    @_take.register(RoundClosed)
+    @_show_event.register(RoundClosed)
     def _round_closed(self, event: RoundClosed) -> None:
         self._foot.stop()
         if event.error:
@@ -314,16 +314,16 @@ class EventPrinter:
                 line.no_wrap, line.overflow = True, "ellipsis"
             self._console.print(Padding(line, (0, 0, 0, 2), expand=False))
 
-    def _head(self, role: str) -> None:
+    def _print_speaker(self, role: str) -> None:
         """Name who speaks, once until somebody else does."""
         if role and role != self._headed:
             self._headed = role
             self._console.print(Text(role, style="bold cyan"))
 
-    def _think(self) -> None:
-        self._foot.doing(self._placed(f"{self._speaker} is thinking"))
+    def _show_thinking(self) -> None:
+        self._foot.doing(self._with_plan_step(f"{self._speaker} is thinking"))
 
-    def _placed(self, doing: str) -> str:
+    def _with_plan_step(self, doing: str) -> str:
         steps = self._plan.steps if self._plan else ()
         position = next((number for number, step in enumerate(steps, 1) if step.status is Status.current), 0)
         return f"step {position} of {len(steps)} {self._marks.dot} {doing}" if position else doing

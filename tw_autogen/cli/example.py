@@ -32,13 +32,13 @@ def from_session(session: str, role: str, out_path: Path | None) -> None:
     What the role read and wrote is kept; ids, failed rounds, places on this machine and secrets are not. Read it before
     you use it, and put it into the folder that `recall.planner_examples` or `recall.code_examples` names.
     """
-    folder = _folder(session)
+    folder = _find_session_folder(session)
     path = out_path or Path(f"{folder.name}-{role.lower()}.yaml")
     rounds = rounds_of(read_events(folder))
     click.echo(keep_example(rounds, path, role, private=[str(folder / "files"), str(folder)]))
 
 
-def _folder(session: str) -> Path:
+def _find_session_folder(session: str) -> Path:
     """Find a session's folder; an error is preceded by what a folder that is not trusted wanted, as a workspace."""
     settings = read_settings()
     try:

@@ -58,7 +58,7 @@ def find_file(name: str, project: Path | None = None) -> NamedFile:
         >>> find_file("/nosuch/sales.csv").problem_sentence
         "'/nosuch/sales.csv' does not exist"
     """
-    places = _places(name, project)
+    places = _possible_paths(name, project)
     for path in places:
         if is_path(path, Path.is_file):
             return NamedFile(path)
@@ -76,7 +76,7 @@ def find_file(name: str, project: Path | None = None) -> NamedFile:
         if is_path(path, Path.exists):
             return NamedFile(None, f"{shown} is not a file")
     where = f" in {Path.cwd()} or {project}" if len(places) > 1 else ""
-    return NamedFile(None, f"{shown} does not exist{where}", _near(places))
+    return NamedFile(None, f"{shown} does not exist{where}", _similar_files(places))
 
 
 def named_files(text: str, project: Path | None = None) -> tuple[list[Path], list[NamedFile]]:
@@ -98,7 +98,10 @@ def named_files(text: str, project: Path | None = None) -> tuple[list[Path], lis
     found: list[Path] = []
     missing: list[NamedFile] = []
     matches = _AT_NAME.finditer(text.replace(_ESCAPED_BLANK, _ONE_CHAR))
-    names = ((_name(match) if match["quoted"] else _name(match).rstrip(_ENDS), match["quoted"]) for match in matches)
+    names = (
+        (_mentioned_name(match) if match["quoted"] else _mentioned_name(match).rstrip(_ENDS), match["quoted"])
+        for match in matches
+    )
     for name, quoted in dict.fromkeys(names):
         named = find_file(name, project)
         if named.path is not None and named.path not in found:
@@ -119,7 +122,7 @@ def begun_name(text: str) -> tuple[str, int] | None:
         (('my da', 6), ('my da', 6), None)
     """
     match = _BEGUN_NAME.search(text.replace(_ESCAPED_BLANK, _ONE_CHAR))
-    return None if match is None else (_name(match), len(match[0].replace(_ONE_CHAR, _ESCAPED_BLANK)) - 1)
+    return None if match is None else (_mentioned_name(match), len(match[0].replace(_ONE_CHAR, _ESCAPED_BLANK)) - 1)
 
 
 def quoted_name(path: str, *, closed: bool) -> str:
@@ -150,19 +153,19 @@ def names_only(typed: str, path: str) -> bool:
         (True, False)
     """
     found = [
-        _name(match) if match["quoted"] else _name(match).rstrip(_ENDS)
+        _mentioned_name(match) if match["quoted"] else _mentioned_name(match).rstrip(_ENDS)
         for match in _AT_NAME.finditer(f"@{typed}".replace(_ESCAPED_BLANK, _ONE_CHAR))
     ]
     return found == [path]
 
 
-def _name(match: re.Match[str]) -> str:
+def _mentioned_name(match: re.Match[str]) -> str:
     if match["plain"] is not None:
         return str(match["plain"]).replace(_ONE_CHAR, " ")
     return str(match["quoted"]).replace(_ONE_CHAR, _ESCAPED_BLANK)
 
 
-def _places(name: str, project: Path | None) -> list[Path]:
+def _possible_paths(name: str, project: Path | None) -> list[Path]:
     """Return where a name may lie; one place if the name is absolute or the folder is the current one."""
     try:
         # as it stands where that is there: `*/*.csv` gives what a folder `~` holds
@@ -186,7 +189,7 @@ def is_path(path: Path, what: Callable[[Path], bool]) -> bool:
         return False
 
 
-def _near(places: Sequence[Path]) -> tuple[str, ...]:
+def _similar_files(places: Sequence[Path]) -> tuple[str, ...]:
     """Return paths of files with nearly the same names in the folders of these paths."""
     near = [near_files(path.parent, path.name, _is_file, cutoff=0.8) for path in places]
     return tuple(str(path.with_name(one)) for path, some in zip(places, near, strict=True) for one in some)[:_MAX_NEAR]

@@ -133,7 +133,7 @@ class AgentServer:
     async def _call_tool(self, context: Any, params: Any) -> Any:
         """Call a tool; what goes wrong is told to the client's model, in words."""
         if params.name not in _TOOLS:
-            return self._failed(f"there is no tool {params.name!r}{nearest(params.name, _TOOLS)}")
+            return self._error_result(f"there is no tool {params.name!r}{nearest(params.name, _TOOLS)}")
         try:
             given: Any = _TOOLS[params.name][0].model_validate(params.arguments or {})
             async with self._turn:
@@ -141,34 +141,34 @@ class AgentServer:
                     return await self._ask(given, context)
                 if params.name == "run_code":
                     return await self._run_code(given, context)
-                return self._variables() if params.name == "variables" else self._artifact(given)
+                return self._list_variables() if params.name == "variables" else self._read_artifact(given)
         except ValidationError as error:
             wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-            return self._failed(f"{params.name}: {wrong}")
+            return self._error_result(f"{params.name}: {wrong}")
         except RoundError as error:
-            return self._failed(error.in_words())
+            return self._error_result(error.in_words())
         except (TwAutogenError, OSError) as error:
-            return self._failed(str(error))
+            return self._error_result(str(error))
 
     async def _ask(self, given: _Ask, context: Any) -> Any:
-        paths = [self._file(name) for name in given.files]
-        answer = await self._run(functools.partial(self._session.ask, given.request, paths), context)
-        return self._answered(answer, "answer", {"stop": answer.stop})
+        paths = [self._requested_file(name) for name in given.files]
+        answer = await self._run_with_progress(functools.partial(self._session.ask, given.request, paths), context)
+        return self._answer_result(answer, "answer", {"stop": answer.stop})
 
     async def _run_code(self, given: _RunCode, context: Any) -> Any:
-        answer = await self._run(functools.partial(self._session.run_code, given.code), context)
+        answer = await self._run_with_progress(functools.partial(self._session.run_code, given.code), context)
         ok = answer.round.posts[-1].content(AttachmentType.execution_status) == "SUCCESS"
-        return self._answered(answer, "output", {"ok": ok}, is_error=not ok)
+        return self._answer_result(answer, "output", {"ok": ok}, is_error=not ok)
 
-    def _variables(self) -> Any:
+    def _list_variables(self) -> Any:
         found = self._session.code_variables()
         text = inert_output("\n".join(map(str, found))) or "There are none yet."
         plain = [
             {"name": one.name, "type": inert_output(one.type), "summary": inert_output(one.summary)} for one in found
         ]
-        return self._said(text, structured={"variables": plain})
+        return self._text_result(text, structured={"variables": plain})
 
-    def _artifact(self, given: _Artifact) -> Any:
+    def _read_artifact(self, given: _Artifact) -> Any:
         folder = self._session.folder
         name = given.name
         if Path(name).is_absolute() and Path(name).is_relative_to(folder):
@@ -179,9 +179,11 @@ class AgentServer:
         except OSError as error:
             made = [str(artifact.path.relative_to(folder)) for artifact in self._session.artifacts]
             known = nearest(name, made) if made else "; none was made yet"
-            return self._failed(shortened(_name(f"{name!r}: {error.strerror or error}{known}"), _FILES_CHARS))
+            return self._error_result(
+                shortened(_inert_name(f"{name!r}: {error.strerror or error}{known}"), _FILES_CHARS)
+            )
         if len(content) > _BYTES:
-            return self._failed(f"{name} has more than {_BYTES >> 20} MB; it lies at {folder / name}")
+            return self._error_result(f"{name} has more than {_BYTES >> 20} MB; it lies at {folder / name}")
         mime = mimetypes.guess_type(name)[0] or "application/octet-stream"
         data = base64.b64encode(content).decode("ascii")
         if mime.startswith("image/") and mime != "image/svg+xml":
@@ -197,10 +199,12 @@ class AgentServer:
             blob = self._types.BlobResourceContents(uri=path.as_uri(), mime_type=mime, blob=data)
             return self._types.EmbeddedResource(type="resource", resource=blob)
         if len(text) > _TEXT_CHARS:
-            text = f"{text[:_TEXT_CHARS]}\n… {len(text) - _TEXT_CHARS} characters left out; all of it: {_name(path)}"
+            text = (
+                f"{text[:_TEXT_CHARS]}\n… {len(text) - _TEXT_CHARS} characters left out; all of it: {_inert_name(path)}"
+            )
         return self._types.TextContent(type="text", text=text)
 
-    async def _run(self, work: Callable[[], T], context: Any) -> T:
+    async def _run_with_progress(self, work: Callable[[], T], context: Any) -> T:
         """Run work of the session on a thread, with its events as progress.
 
         If the client cancels, the work is stopped, and its end is awaited: the next call sees what it has left.
@@ -218,7 +222,7 @@ class AgentServer:
         def take(event: Event) -> None:
             if isinstance(event, RoundOpened) and cancelled.is_set():
                 self._session.interrupt()  # the session forgets an interrupt that comes before its round
-            if text := inert_output(_progress(event)):
+            if text := inert_output(_progress_line(event)):
                 loop.call_soon_threadsafe(tell, text)
 
         async def pass_on() -> None:
@@ -257,7 +261,7 @@ class AgentServer:
             raise failure
         return came[0]
 
-    def _file(self, name: str) -> Path:
+    def _requested_file(self, name: str) -> Path:
         """Return a file that a request may bring, with the links on its way, which the session follows or refuses.
 
         Raises:
@@ -285,7 +289,7 @@ class AgentServer:
             raise FileNotFoundError(f"{name!r}: there is no file {path}")
         return named
 
-    def _answered(self, answer: Answer, key: str, structured: Mapping[str, Any], *, is_error: bool = False) -> Any:
+    def _answer_result(self, answer: Answer, key: str, structured: Mapping[str, Any], *, is_error: bool = False) -> Any:
         """Return a result; its structured content has the words under this key, and names of files as they are."""
         folder, words = self._session.folder, answer.round.last_words if answer.text else ""
         made = [
@@ -299,19 +303,21 @@ class AgentServer:
             }
             for artifact in answer.artifacts
         ]
-        lines = [f"- {_name(one['name'])}{': ' if one['preview'] else ''}{_line(one['preview'])}" for one in made]
+        lines = [
+            f"- {_inert_name(one['name'])}{': ' if one['preview'] else ''}{_first_line(one['preview'])}" for one in made
+        ]
         listed = first_of(lines, _FILES_CHARS)
         files = "\n".join(["Files (the tool `artifact` gives what is in them):", *listed]) if lines else ""
         text = "\n\n".join(part for part in (words, files) if part) or "(no output)"
         structured = {key: words, **structured, "artifacts": made[: len(listed)]}
-        return self._said(text, structured=structured, is_error=is_error)
+        return self._text_result(text, structured=structured, is_error=is_error)
 
-    def _said(self, text: str, *, structured: Mapping[str, Any] | None = None, is_error: bool = False) -> Any:
+    def _text_result(self, text: str, *, structured: Mapping[str, Any] | None = None, is_error: bool = False) -> Any:
         block = self._types.TextContent(type="text", text=text)
         return self._types.CallToolResult(content=[block], structured_content=structured, is_error=is_error)
 
-    def _failed(self, message: str) -> Any:
-        return self._said(inert_output(message), is_error=True)
+    def _error_result(self, message: str) -> Any:
+        return self._text_result(inert_output(message), is_error=True)
 
 
 @contextlib.contextmanager
@@ -352,23 +358,23 @@ def _is_broken_pipe(error: BaseException) -> bool:
     return all(map(_is_broken_pipe, parts)) if parts else isinstance(error, BrokenPipeError)
 
 
-def _progress(event: Event) -> str:
+def _progress_line(event: Event) -> str:
     """Describe in a line what has just happened; empty for what a client need not know."""
     if isinstance(event, PostClosed) and event.post.send_from != USER:
-        return f"{event.post.send_from} to {event.post.send_to}: {_line(event.post.message)}"
+        return f"{event.post.send_from} to {event.post.send_to}: {_first_line(event.post.message)}"
     if isinstance(event, CodeChecked) and event.findings:
-        return f"code was refused: {_line(event.findings[0])}"
+        return f"code was refused: {_first_line(event.findings[0])}"
     if isinstance(event, CellStarted):
         return f"cell {event.cell} runs"
     if isinstance(event, CellRan):
         return f"cell {event.cell} {'ran' if event.ok else 'failed'} in {event.seconds:.1f} s"
-    return f"made {_name(event.name)}" if isinstance(event, ArtifactSaved) else ""
+    return f"made {_inert_name(event.name)}" if isinstance(event, ArtifactSaved) else ""
 
 
-def _name(path: object) -> str:
+def _inert_name(path: object) -> str:
     """Return the name of a file on one line, which begins no block of code and no image."""
     return inert_output(visible_line(str(path)))
 
 
-def _line(text: str) -> str:
+def _first_line(text: str) -> str:
     return shortened(next(iter(text.strip().splitlines()), ""), _LINE_CHARS)

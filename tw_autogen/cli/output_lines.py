@@ -49,7 +49,7 @@ class OutputLines:
             self._newest[stream] = ""
         self._open.setdefault(stream, []).append(rest)
         self._newest[stream] = (self._newest.get(stream, "") + rest)[-_NEWEST_CHARS:]
-        return self._within(stream, whole)
+        return self._take_head_lines(stream, whole)
 
     def unfinished(self, stream: str) -> str:
         """Return the end of the line that has not ended yet; of a progress bar that is its newest state."""
@@ -59,7 +59,9 @@ class OutputLines:
         """Return, by stream, the lines that never ended, how many lines are not shown, and the tail."""
         left = {stream: "".join(pieces) for stream, pieces in self._open.items()}
         self._open, self._newest = {}, {}
-        shown = [(stream, line) for stream, text in left.items() if text for line in self._within(stream, [text])]
+        shown = [
+            (stream, line) for stream, text in left.items() if text for line in self._take_head_lines(stream, [text])
+        ]
         tail = [(stream, clean(line)) for stream, line in self._tail]
         if self.hidden_line_count:
             tail[0] = ("stdout", f"({self.hidden_line_count} lines are not shown)")
@@ -71,7 +73,7 @@ class OutputLines:
         left = self._count - self._head - len(self._tail)
         return left + 1 if left > 0 else 0
 
-    def _within(self, stream: str, lines: list[str]) -> list[str]:
+    def _take_head_lines(self, stream: str, lines: list[str]) -> list[str]:
         room = max(0, self._head - self._count)
         self._count += len(lines)
         self._tail.extend((stream, line) for line in lines[room:])

@@ -63,7 +63,7 @@ def read_data(folder: Path, *, wait: bool) -> Path | None:
         if wait:
             raise click.UsageError("'-' is standard input, and nothing came through it")
         return None
-    path = folder / f"stdin{_suffix(data)}"
+    path = folder / f"stdin{_guess_suffix(data)}"
     path.write_bytes(data)
     return path
 
@@ -84,7 +84,7 @@ def _brings_data(stream: BinaryIO) -> bool:
     return False
 
 
-def _suffix(data: bytes) -> str:
+def _guess_suffix(data: bytes) -> str:
     if suffix := _json_suffix(data.removeprefix(codecs.BOM_UTF8).strip()):
         return suffix
     if b"\0" in data:

@@ -130,7 +130,7 @@ def check(
         raise ConfigError("the plugins of this folder lie elsewhere; name them, or trust the folder with --trust")
     with compared_with(settings.files, only=not plugins), ImportGuards(settings.files):
         specs, flaws = check_files(files)
-        trial = _try(specs, settings, host=host)
+        trial = _run_plugin_tests(specs, settings, host=host)
     paths = [Path(plugin) for plugin in plugins if not is_name(plugin)]
     folders = [path for path in paths if path.is_dir()] or [project or Path()] * (not plugins)
     flaws = (*flaws, *trial.flaws, *(flaw for folder in folders for flaw in _of_project(folder, settings)))
@@ -156,7 +156,7 @@ def check(
 @click.option("--runs-in", type=click.Choice(["kernel", "host"]), help="Default: where the function can be imported.")
 def new(origin: str, folder: Path, name: str | None, runs_in: str | None) -> None:
     """Write a plugin from a function's signature and docstring; nothing is overwritten."""
-    spec, files = write_plugin(_function(origin), folder, name=name, runs_in=runs_in)
+    spec, files = write_plugin(_import_function(origin), folder, name=name, runs_in=runs_in)
     console = stdout_console()
     for file in files:
         console.print(Text.assemble("wrote ", link(file)), soft_wrap=True)
@@ -174,7 +174,7 @@ def _plugin_folder(project: Path | None, settings: Settings) -> Path | None:
     return Path(settings.read("plugin", PluginSettings).folder) if place and project is None else place
 
 
-def _try(specs: Sequence[PluginSpec], settings: Settings, *, host: bool) -> PluginTests:
+def _run_plugin_tests(specs: Sequence[PluginSpec], settings: Settings, *, host: bool) -> PluginTests:
     trial = PluginTests()
     inside = [spec for spec in specs if spec.runs_in == "kernel"]
     with private_folder("tw-plugins-") as folder:
@@ -254,7 +254,7 @@ def _print_listed(console: Console, listed: Listed) -> None:
         console.print(Text(f"  {visible(listed.line)}", style="dim"), soft_wrap=True)
 
 
-def _function(origin: str) -> Any:
+def _import_function(origin: str) -> Any:
     """Import what `module:function` or `file.py:function` names.
 
     Raises:

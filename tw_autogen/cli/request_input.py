@@ -39,7 +39,7 @@ class RequestInput:
     def __init__(self, sign: str, commands: Sequence[str] = (), project: Path | None = None) -> None:
         self._sign = sign
         editable = sys.stdin.isatty() and sys.stdout.isatty() and not is_dumb()
-        self._session = _editing(commands, project) if editable else None
+        self._session = _make_prompt_session(commands, project) if editable else None
 
     def read(self) -> str:
         """Read one request.
@@ -58,7 +58,7 @@ class RequestInput:
         return "\n".join(lines)
 
 
-def _editing(commands: Sequence[str], project: Path | None) -> PromptSession[str]:
+def _make_prompt_session(commands: Sequence[str], project: Path | None) -> PromptSession[str]:
     # here, because they cost a quarter of a second that only a chat at a terminal needs
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter, WordCompleter

@@ -96,7 +96,9 @@ def command(
     brought = None  # the folder of its files; None: it has none of its own
     with contextlib.suppress(OSError):
         brought = ctx.with_resource(SafeFolder.without_links(folder / "files"))
-    chosen = _chosen([*program.parameters, *_unnamed_files(program, brought, say)], brought, files, values)
+    chosen = _choose_parameter_values(
+        [*program.parameters, *_unnamed_files(program, brought, say)], brought, files, values
+    )
     said = settings.read("session", SessionSettings).user_folder  # stays as it was said, with its links
     if not said and (readable := readable_folders(options)):
         keywords = {**options.keywords, "session.user_folder": str(readable[0])}
@@ -120,8 +122,8 @@ def command(
         session.run_code(f"# rerun of {folder.name}: {names}", files_chosen)
         placed = next(iter(event.files for event in events if isinstance(event, RoundOpened)), [])
         if chosen:
-            session.run_code(_assignments(chosen, placed))
-        code = _compare(session, program, events)
+            session.run_code(_assignment_code(chosen, placed))
+        code = _run_and_compare(session, program, events)
         if options.out and code is Exit.done:
             for one in copy_files_of_answers(session, options).land(session.artifacts, ""):
                 said = f"saved {one.path}" if one.path else f"not saved: {one.problem}; it is {one.source}"
@@ -158,7 +160,7 @@ def _unnamed_files(program: Program, brought: SafeFolder | None, say: Callable[[
     return found
 
 
-def _chosen(
+def _choose_parameter_values(
     parameters: Sequence[Parameter], brought: SafeFolder | None, files: Sequence[str], values: Sequence[str]
 ) -> dict[str, Path | str | int | float]:
     """Return the value of each parameter, by name: a path of each file that the user named, in a request or here.
@@ -178,7 +180,7 @@ def _chosen(
         new = text[len(old) + 1 :] if old else text
         known = by_name.get(old or next(iter(of_files), ""))
         if known is None or not old and "=" in text and find_file(text).path is None:
-            raise ConfigError(f"--file {text}: the session read no such file; it read {_listed(of_files)}")
+            raise ConfigError(f"--file {text}: the session read no such file; it read {_names_or_none(of_files)}")
         found = find_file(new)
         if found.path is None:
             raise ConfigError(f"--file {text}: {found.problem_sentence}")
@@ -187,7 +189,7 @@ def _chosen(
         name, equals, number = text.partition("=")
         one_of = others.get(name)
         if one_of is None or not equals:
-            names = _listed(others)
+            names = _names_or_none(others)
             raise ConfigError(f"--param {text}: expected NAME=N; the session's numbers and folders are {names}")
         try:
             given[one_of.name] = os.path.abspath(number) if one_of.is_folder else type(one_of.value)(number)
@@ -215,18 +217,18 @@ def _earlier_file(brought: SafeFolder | None, name: str) -> Path:
     raise ConfigError(f"{name}: this file of the session is gone; name one: --file {name}=PATH")
 
 
-def _listed(names: Any) -> str:
+def _names_or_none(names: Any) -> str:
     return ", ".join(names) or "none"
 
 
-def _assignments(chosen: Mapping[str, Path | str | int | float], placed: Sequence[str]) -> str:
+def _assignment_code(chosen: Mapping[str, Path | str | int | float], placed: Sequence[str]) -> str:
     """Return code that gives the parameters their values; files have their names of the new session's folder."""
     names = iter(placed)
     values = {name: next(names) if isinstance(one, Path) else one for name, one in chosen.items()}
     return "\n".join(f"{name} = {value!r}" for name, value in values.items())
 
 
-def _compare(session: Session, program: Program, events: list[Event]) -> Exit:
+def _run_and_compare(session: Session, program: Program, events: list[Event]) -> Exit:
     """Run the cells, and print of each what differs from before; stop at one that fails."""
     same = differing = 0
     for number, cell in enumerate(program.cells, 1):
@@ -235,18 +237,18 @@ def _compare(session: Session, program: Program, events: list[Event]) -> Exit:
         ran = next((event for event in events[before:] if isinstance(event, CellRan)), None)
         if ran is None or not ran.ok:
             refused = next((event.findings for event in events[before:] if isinstance(event, CodeChecked)), [])
-            error = _renumbered(ran.error, ran.cell - number) if ran else ""
+            error = _renumber_cells(ran.error, ran.cell - number) if ran else ""
             why = error.strip() if ran else f"not run: {'; '.join(map(str, refused))}"
             click.echo(f"cell {number}: failed\n{_indented(why.splitlines())}")
             click.echo(f"{number - 1} of {pluralize(len(program.cells), 'cell')} ran", err=True)
             return Exit.failed
-        old, new = _output(cell.ran), _output(ran)
+        old, new = _output_lines(cell.ran), _output_lines(ran)
         if cell.ran is None or old == new:
             same += 1
             click.echo(f"cell {number}: same")
             continue
         differing += 1
-        lines = _differences(old, new)
+        lines = _differing_lines(old, new)
         more = f"\n  … {len(lines) - _MAX_LINES} more lines" * (len(lines) > _MAX_LINES)
         click.echo(f"cell {number}: differs\n{_indented(lines[:_MAX_LINES])}{more}")
     cells = pluralize(same + differing, "cell")
@@ -254,7 +256,7 @@ def _compare(session: Session, program: Program, events: list[Event]) -> Exit:
     return Exit.done
 
 
-def _differences(old: list[str], new: list[str]) -> list[str]:
+def _differing_lines(old: list[str], new: list[str]) -> list[str]:
     """Return the lines that differ, as of a diff; of long outputs from the first one on, place by place, after some.
 
     Args:
@@ -271,7 +273,7 @@ def _differences(old: list[str], new: list[str]) -> list[str]:
     return lines
 
 
-def _renumbered(error: str, before: int) -> str:
+def _renumber_cells(error: str, before: int) -> str:
     """Return a traceback whose cells are counted as those of the program.
 
     Args:
@@ -279,13 +281,13 @@ def _renumbered(error: str, before: int) -> str:
         before: How many cells ran before the program's first.
 
     Example:
-        >>> _renumbered("  cell 3, line 1", 2)
+        >>> _renumber_cells("  cell 3, line 1", 2)
         '  cell 1, line 1'
     """
     return _PLACE.sub(lambda match: f"{match[1]}{max(1, int(match[2]) - before)}{match[3]}", error)
 
 
-def _output(ran: CellRan | None) -> list[str]:
+def _output_lines(ran: CellRan | None) -> list[str]:
     if ran is None:
         return []
     parts = (ran.stdout, ran.result or "", *(f"file {artifact.get('name')}" for artifact in ran.artifacts))

@@ -107,14 +107,14 @@ def run(
     if html:
         check_report()
     scenarios = find_named(names, trust=options.trust)
-    model = None if replay else _model(options, seconds)
+    model = None if replay else _configured_model(options, seconds)
     console = stderr_console(color=not options.no_color)
     done: list[Runs] = []
     stopped: BaseException | None = None
     with _workspace(workspace) as folder:
         try:
             for scenario in scenarios:
-                done.append(Runs(scenario, skipped=scenario.hindrance or _unrecorded(scenario, replay, names)))
+                done.append(Runs(scenario, skipped=scenario.hindrance or _unrecorded_reason(scenario, replay, names)))
                 for number in range(1, 1 if done[-1].skipped else times + 1):
                     if model is None:
                         done[-1] = done[-1].plus(replay_scenario(scenario, workspace=folder, strict=strict))
@@ -177,7 +177,7 @@ def record(
     for scenario in scenarios:
         if not scenario.lessons:  # these may be taught by one that is recorded before
             _refuse_hindered(scenario)
-    model, console, done = _model(options, seconds), stderr_console(color=not options.no_color), []
+    model, console, done = _configured_model(options, seconds), stderr_console(color=not options.no_color), []
     with _workspace(workspace) as folder:
         for scenario in scenarios:
             _refuse_hindered(scenario)
@@ -207,7 +207,7 @@ def show(names: tuple[str, ...], prompts: bool, as_json: bool, trust: bool) -> N
             print_scenario(console, scenario)
             continue
         with _workspace(None) as folder:
-            outcome = _asked(scenario, folder)
+            outcome = _run_or_replay(scenario, folder)
             if as_json:
                 plain[scenario.name] = prompt_dicts(outcome, hide=(str(folder), str(folder.resolve())))
             else:
@@ -225,7 +225,7 @@ def table(ctx: click.Context, names: tuple[str, ...], write: Path | None, check:
     """Print calls and tokens of each recording as a Markdown table."""
     made = costs_table(find_named(names, trust=True))
     if write:
-        _replace(write, put_table(write, _text_of(write), made))
+        _rewrite_file(write, put_table(write, _text_of(write), made))
     elif check:
         text = _text_of(check)
         if put_table(check, text, made) != text:
@@ -252,7 +252,7 @@ def _text_of(file: Path) -> str:
         raise ScenarioError(f"it can't be read: {getattr(error, 'strerror', None) or error}", path=file) from error
 
 
-def _replace(file: Path, text: str) -> None:
+def _rewrite_file(file: Path, text: str) -> None:
     """Write a file anew, over no link.
 
     Raises:
@@ -265,12 +265,12 @@ def _replace(file: Path, text: str) -> None:
         raise ScenarioError(f"not written: {error.strerror or error}", path=file) from error
 
 
-def _model(options: Options, seconds: float) -> OpenAIModel:
+def _configured_model(options: Options, seconds: float) -> OpenAIModel:
     settings = read_settings_and_warn(replace(options, trust=False), how="a chat there, which asks")
     return resolve_model(replace(settings.read("model", ModelSettings), seconds=seconds))
 
 
-def _asked(scenario: Scenario, folder: Path) -> Outcome:
+def _run_or_replay(scenario: Scenario, folder: Path) -> Outcome:
     if scenario.replies.exists() and not scenario.hindrance:
         return replay_scenario(scenario, workspace=folder)
     return run_scenario(scenario, None, workspace=folder)
@@ -281,7 +281,7 @@ def _workspace(wanted: Path | None) -> AbstractContextManager[Path]:
     return nullcontext(wanted) if wanted else private_folder("tw-scenario-")
 
 
-def _unrecorded(scenario: Scenario, replay: bool, names: Sequence[str]) -> str:
+def _unrecorded_reason(scenario: Scenario, replay: bool, names: Sequence[str]) -> str:
     """Return a line that there is nothing to replay; one asked for by its own name or folder fails instead."""
     asked_for = scenario.name in names or any(Path(name).resolve() == scenario.folder for name in names)
     return "" if asked_for or not replay or scenario.replies.exists() else "not recorded yet"

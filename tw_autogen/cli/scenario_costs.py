@@ -26,10 +26,10 @@ def costs_table(scenarios: Sequence[Scenario]) -> str:
             usages = (each.completion.usage for each in Recording.read(scenario.replies).replies)
             spent = reduce(Usage.__add__, usages, Usage())
             total, recorded = total + spent, recorded + 1
-            lines.append(_line(f"`{scenario.name}`", scenario.about, spent))
+            lines.append(_table_row(f"`{scenario.name}`", scenario.about, spent))
         else:
             lines.append(f"| `{scenario.name}` | {scenario.about} | - | - | - | - |")
-    lines.append(_line("all", f"{recorded} of {len(scenarios)} recorded", total))
+    lines.append(_table_row("all", f"{recorded} of {len(scenarios)} recorded", total))
     return "\n".join(lines)
 
 
@@ -51,7 +51,7 @@ def put_table(readme: Path, text: str, table: str) -> str:
     return f"{before}{BEGIN}\n{table}\n{END}{after}"
 
 
-def _line(name: str, about: str, spent: Usage) -> str:
+def _table_row(name: str, about: str, spent: Usage) -> str:
     counts = (spent.prompt_tokens, spent.cached_tokens, spent.completion_tokens)
     shown = [f"{count:,}".replace(",", " ") for count in counts] if any(counts) else ["-"] * 3
     return f"| {name} | {about} | {spent.calls} | {' | '.join(shown)} |"

@@ -41,7 +41,7 @@ def print_runs(console: Console, done: Sequence[Runs]) -> None:
             Text.assemble((f"{sign} ", style), name, (stale, "yellow")),
             Text(f"{one.passed} of {len(one.outcomes)}", style=style),
             f"{one.mean(lambda usage: usage.calls):.1f}".removesuffix(".0"),
-            *_tokens(one),
+            *_mean_tokens(one),
             f"{one.seconds:.1f}",
             *([f"{sum(each.holds is True for each in one.judged)} of {len(one.judged)}"] if one.judged else []),
         )
@@ -65,7 +65,7 @@ def print_runs(console: Console, done: Sequence[Runs]) -> None:
                 console.print(Text(f"{headline}: {visible(clean(judgement.reason))}", style="yellow"), soft_wrap=True)
 
 
-def _tokens(runs: Runs) -> tuple[str, str, str]:
+def _mean_tokens(runs: Runs) -> tuple[str, str, str]:
     """Return mean tokens, or dashes where no server reported any."""
     spent = [
         round(runs.mean(lambda usage: usage.prompt_tokens)),

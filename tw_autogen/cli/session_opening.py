@@ -76,7 +76,7 @@ def open_session_for(
         said = f"code runs in your kernel {options.attach}, in no sandbox; cells you approve: {options.attach_approval}"
     elif not settings.read("session", SessionSettings).user_folder:
         folder = granted_path(options.project or ".", distrusted=distrusted_folder(settings))
-        if why := _unreadable(folder, options, settings):
+        if why := _unreadable_reason(folder, options, settings):
             said = f"code can't read {folder}, because it is {why}; name the files, or start in a folder of their own"
         else:
             said = f"code can read {folder}"
@@ -109,7 +109,7 @@ def open_session_for(
     with contextlib.ExitStack() as undo:
         undo.callback(session.close)
         if options.workspace or not prune_refusal_reason(settings):
-            _prune(workspace or Path(settings.read("session", SessionSettings).workspace), settings, say)
+            _prune_old_sessions(workspace or Path(settings.read("session", SessionSettings).workspace), settings, say)
         for line in (*model_lines(session), said, elsewhere, *_words_about(project, session)):
             if line:
                 say(line)
@@ -213,7 +213,7 @@ def plugins_of(session: Session) -> set[str]:
     return {name for role in session.roles if isinstance(role, Placed) for name in role.plugin_names}
 
 
-def _prune(workspace: Path, settings: Settings, say: Callable[[str], None]) -> None:
+def _prune_old_sessions(workspace: Path, settings: Settings, say: Callable[[str], None]) -> None:
     """Remove the sessions of a workspace that are older than `session.keep_days`, and say so."""
     own = settings.read("session", SessionSettings)
     removed, problems = prune_sessions(workspace, settings=own)
@@ -247,10 +247,10 @@ def readable_folders(options: Options) -> tuple[Path, ...]:
     named = settings.read("session", SessionSettings).user_folder or options.project or "."
     own = granted_path(named, distrusted=distrusted_folder(settings))
     granted = (Path(one).resolve() for one in settings.read("kernel", KernelSettings).read)
-    return (*(() if _unreadable(own, options, settings) else (own,)), *granted)
+    return (*(() if _unreadable_reason(own, options, settings) else (own,)), *granted)
 
 
-def _unreadable(folder: Path, options: Options, settings: Settings) -> str:
+def _unreadable_reason(folder: Path, options: Options, settings: Settings) -> str:
     """Return the reason why code may not, or can't, read a whole folder; empty if it may."""
     kernel, session = settings.read("kernel", KernelSettings), settings.read("session", SessionSettings)
     return LocalKernel.unreadable_reason(

@@ -89,12 +89,12 @@ def show_command(session_id: str, **place: Any) -> None:
     folder = session_folder(session_id, _workspace(**place))
     events = read_events(folder)
     for one in rounds_of(events):
-        click.echo(f"> {_text(one.user_query)}")
+        click.echo(f"> {_visible_text(one.user_query)}")
         last = one.posts[-1] if one.posts else None
         if last is not None and last.send_to == USER:
-            click.echo(_text(last.message))
+            click.echo(_visible_text(last.message))
         else:
-            click.echo(f"({_text(one.error) or 'it was cut off'})")
+            click.echo(f"({_visible_text(one.error) or 'it was cut off'})")
         click.echo()
     cells = [event for event in events if isinstance(event, CellRan)]
     left = [visible_line(line) for line in cells[-1].variables] if cells else []
@@ -160,5 +160,5 @@ def session_line(one: PastSession) -> str:
     )
 
 
-def _text(text: str) -> str:
+def _visible_text(text: str) -> str:
     return visible(clean(text))

@@ -23,7 +23,7 @@ class Terminated(KeyboardInterrupt):
     """
 
     def __init__(self, number: int) -> None:
-        super().__init__(_reason(number))
+        super().__init__(_signal_reason(number))
 
 
 @contextlib.contextmanager
@@ -35,7 +35,7 @@ def terminating_signals_raise() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
-    before = _handle(_TERMINATING, _raise)
+    before = _set_handlers(_TERMINATING, _raise)
     try:
         yield
     finally:
@@ -46,11 +46,11 @@ def _raise(number: int, frame: FrameType | None) -> None:
     raise Terminated(number)
 
 
-def _reason(number: int) -> str:
+def _signal_reason(number: int) -> str:
     return f"{ENDED_BY_SIGNAL} ({signal.Signals(number).name})"
 
 
-def _handle(numbers: Sequence[int], handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
+def _set_handlers(numbers: Sequence[int], handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
     """Set a handler for each signal that is not ignored; return those before."""
     handled = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     return {number: signal.signal(number, handler) for number in handled}
@@ -85,7 +85,7 @@ class StopSignals:
         self._can_harder = can_harder
 
     def __enter__(self) -> StopSignals:
-        self._before = _handle((signal.SIGINT, *_TERMINATING), self._press)
+        self._before = _set_handlers((signal.SIGINT, *_TERMINATING), self._on_signal)
         return self
 
     def __exit__(
@@ -96,9 +96,9 @@ class StopSignals:
     @property
     def reason(self) -> str:
         """Why the round ends, as a clause; empty where the user has stopped it."""
-        return _reason(self.terminated) if self.terminated else ""
+        return _signal_reason(self.terminated) if self.terminated else ""
 
-    def _press(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.pressed += 1
         if number in _TERMINATING:
             self.terminated = number

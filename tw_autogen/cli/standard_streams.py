@@ -47,12 +47,12 @@ def escape_what_libraries_say() -> None:
 
     They may quote files, and names of files, of anybody's; a warning would show the line of source, too.
     """
-    warnings.formatwarning = _warning
+    warnings.formatwarning = _format_warning
     if logging.lastResort is not None:  # what writes where nobody has set up logging
         logging.lastResort.format = lambda record: visible(logging.Formatter().format(record))  # type: ignore[method-assign]  # of this one handler
 
 
-def _warning(
+def _format_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
     return visible(f"{filename}:{lineno}: {category.__name__}: {message}") + "\n"
@@ -73,9 +73,9 @@ def prepare_streams() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)
     output_closed = sys.stdout is None
-    sys.stdin = _stream(sys.stdin, 0, "r")
-    sys.stdout = _stream(sys.stdout, 1, "w")
-    sys.stderr = _stream(sys.stderr, 2, "w")
+    sys.stdin = _tolerant_stream(sys.stdin, 0, "r")
+    sys.stdout = _tolerant_stream(sys.stdout, 1, "w")
+    sys.stderr = _tolerant_stream(sys.stderr, 2, "w")
     if output_closed:
         raise ConfigError("standard output is closed, so there is nowhere to write an answer to; redirect it to a file")
 
@@ -90,7 +90,7 @@ def drop_unwritten() -> None:
         os.close(nowhere)
 
 
-def _stream(stream: TextIO | None, number: int, mode: Literal["r", "w"]) -> TextIO:
+def _tolerant_stream(stream: TextIO | None, number: int, mode: Literal["r", "w"]) -> TextIO:
     if stream is not None:
         if isinstance(stream, io.TextIOWrapper) and mode == "r":
             stream.reconfigure(errors="surrogateescape")

@@ -57,7 +57,7 @@ class TerminalPictures:
             folder: The session's, which they lie in; a link of code's making is not followed.
         """
         paths = [artifact.path for artifact in artifacts if artifact.path.suffix.lower() == ".png"]
-        if not paths or not self._console.is_terminal or self._console.is_dumb_terminal or self._kind is None:
+        if not paths or not self._console.is_terminal or self._console.is_dumb_terminal or self._picture_class is None:
             return
         left = _PIXELS_TOGETHER
         for path in paths[:_MAX_PICTURES]:
@@ -66,10 +66,10 @@ class TerminalPictures:
                 left -= image.width * image.height
                 if left < 0:
                     return
-                self._console.print(self._kind(image, width=min(_COLUMNS, self._console.width), height="auto"))
+                self._console.print(self._picture_class(image, width=min(_COLUMNS, self._console.width), height="auto"))
 
     @functools.cached_property
-    def _kind(self) -> Any:
+    def _picture_class(self) -> Any:
         """The class of pictures that this terminal shows; None if it shows none."""
         protocol = picture_protocol(os.environ) if _has_pixels() else ""
         return _image_class(protocol) if protocol else None

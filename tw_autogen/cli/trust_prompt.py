@@ -59,7 +59,7 @@ def ask_for_trust(options: Options, console: Console) -> None:
         message = f"{review.title()} can't be compared later, so you are not asked about it: {review.no_hash_reason()}"
         console.print(Text(f"{message}; look at its files before you use --trust", style="yellow"), soft_wrap=True)
         return
-    _show(review, console)
+    _print_review(review, console)
     forget_typed()
     console.print(Text("Trust this folder, and let it have all of this? [y/N] ", style="bold"), end="", soft_wrap=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
@@ -74,7 +74,7 @@ def ask_for_trust(options: Options, console: Console) -> None:
     console.print(Text(visible_line(kept), style="dim"), soft_wrap=True)
 
 
-def _show(review: Review, console: Console) -> None:
+def _print_review(review: Review, console: Console) -> None:
     def line(text: str, style: str = "") -> None:
         console.print(Text(visible(text), style=style), soft_wrap=True)
 

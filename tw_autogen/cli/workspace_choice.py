@@ -31,10 +31,10 @@ def fallback_workspace(settings: Settings, *, unwanted: str = "") -> tuple[Path 
     """
     if settings.origin("session.workspace") != Settings.DEFAULT:
         return None, ""
-    if not (why := unwanted or _refused(_default_place(settings))):
+    if not (why := unwanted or _unwritable_reason(_default_place(settings))):
         return None, ""
     instead = _in_cache()
-    if also := _refused(instead):
+    if also := _unwritable_reason(instead):
         raise ConfigError(f"no folder for sessions: {why}; {also}. Name one that you can write to with --workspace DIR")
     return instead, f"sessions are kept in {instead}, because {why}"
 
@@ -74,7 +74,7 @@ def _in_cache() -> Path:
     return cache_folder(os.environ) / "sessions" / hashlib.sha256(here).hexdigest()[:16]
 
 
-def _refused(folder: Path) -> str:
+def _unwritable_reason(folder: Path) -> str:
     """Return in one line why a folder can't be made or written to; empty if it can."""
     try:
         open_or_make_folder(folder).close()

@@ -384,7 +384,7 @@ class CellRunner:
         execution = replace(execution, artifacts=artifacts, logs=(*execution.logs, *logged))
         for artifact in execution.artifacts:
             turn.emit(ArtifactSaved(artifact.name, artifact.kind, str(artifact.path), artifact.preview))
-        turn.emit(_ran(cell, execution))
+        turn.emit(_cell_ran_event(cell, execution))
         return execution
 
     def close(self) -> None:
@@ -432,18 +432,18 @@ class CellRunner:
             spec,
             folder=self.kernel.folder,
             session_variables=self._variables,
-            call_model=lambda messages: self._ask(spec, messages),
+            call_model=lambda messages: self._ask_model(spec, messages),
             distrusted=self._distrusted,
-            on_artifact=lambda artifact: self._cell().keep_artifact(artifact),
-            on_log=lambda line: self._cell().keep_log(line),
+            on_artifact=lambda artifact: self._current_cell().keep_artifact(artifact),
+            on_log=lambda line: self._current_cell().keep_log(line),
         )
         self._host_plugins.append(plugin)
-        self.kernel.serve(spec.name, self._watched(spec, plugin), seconds=spec.seconds or self._seconds)
+        self.kernel.serve(spec.name, self._wrap_host_call(spec, plugin), seconds=spec.seconds or self._seconds)
 
-    def _watched(self, spec: PluginSpec, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_host_call(self, spec: PluginSpec, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            cell, failure = self._cell(), ""
+            cell, failure = self._current_cell(), ""
             try:
                 begun = cell.begin(spec, self._budget, seconds=spec.seconds or self._seconds)
             except HostCallBudgetError as error:
@@ -460,8 +460,8 @@ class CellRunner:
 
         return call
 
-    def _ask(self, spec: PluginSpec, messages: list[dict[str, Any]]) -> str:
-        cell = self._cell()
+    def _ask_model(self, spec: PluginSpec, messages: list[dict[str, Any]]) -> str:
+        cell = self._current_cell()
         turn, most = cell.turn, spec.seconds or self._seconds
         if not self._asking.acquire(timeout=turn.seconds_left(most) if turn else 0.0):  # one may never come back
             raise TimeoutError(f"{spec.name}: another call has kept the model busy for too long")
@@ -473,12 +473,12 @@ class CellRunner:
         finally:
             self._asking.release()
 
-    def _cell(self) -> RunningCell:
+    def _current_cell(self) -> RunningCell:
         """Return the cell that this call comes from: for a plugin's own threads the running one, outside none."""
         return CURRENT.get() or self._running or RunningCell(None)
 
 
-def _ran(cell: int, execution: Execution) -> CellRan:
+def _cell_ran_event(cell: int, execution: Execution) -> CellRan:
     return CellRan(
         cell,
         execution.ok,

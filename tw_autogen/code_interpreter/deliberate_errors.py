@@ -32,20 +32,24 @@ def raised_by_cell(code: str, error: str) -> bool:
         return False
     line, message = int(frames[0]["line"]), error[frames[0].end() :]
     tree = parsed_cell(code)
-    found = (one for one in _raises(tree.body if tree else []) if one.lineno <= line <= (one.end_lineno or one.lineno))
-    return any(_fits(one, message) for one in found)
+    found = (
+        one
+        for one in _raise_statements(tree.body if tree else [])
+        if one.lineno <= line <= (one.end_lineno or one.lineno)
+    )
+    return any(_matches_message(one, message) for one in found)
 
 
-def _raises(statements: list[ast.stmt]) -> Iterator[ast.Raise]:
+def _raise_statements(statements: list[ast.stmt]) -> Iterator[ast.Raise]:
     for statement in statements:
         if isinstance(statement, ast.Raise):
             yield statement
         elif isinstance(statement, ast.If | ast.For | ast.While | ast.With):
-            yield from _raises(statement.body)
-            yield from _raises(getattr(statement, "orelse", []))
+            yield from _raise_statements(statement.body)
+            yield from _raise_statements(getattr(statement, "orelse", []))
 
 
-def _fits(one: ast.Raise, message: str) -> bool:
+def _matches_message(one: ast.Raise, message: str) -> bool:
     """Return True if an error's words are those of a `raise`: its type, and what of the message is written out."""
     made = one.exc
     if not isinstance(made, ast.Call) or not made.args:

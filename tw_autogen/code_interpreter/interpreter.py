@@ -172,21 +172,21 @@ class CodeInterpreter(Role):
             RoundTimedOut: the round's time is over.
         """
         turn: Turn = kwargs.get("turn") or Turn(memory.rounds[-1], Path.cwd())
-        cells = self._open(turn.folder)
+        cells = self._open_cell_runner(turn.folder)
         asked = memory.last_post
         mine = self._states.get(memory.session_id)
         if mine is None:
             known = ReportedVariables(self._settings.variables_chars)
             mine = PromptState(self.name, ChatHistory(self.prompt), known)
             mine.definitions = DefinitionPrompt(in_block=True) if self._keeps_definitions else None
-            mine.add_examples(self._reminded(memory.rounds[-1], asked), asked)
+            mine.add_examples(self._recall_examples(memory.rounds[-1], asked), asked)
             self._states[memory.session_id] = mine
         mine.enter(memory)
         mine.listen(memory, asked)
-        self._shorten(mine, turn)
+        self._shorten_history(mine, turn)
         self._tell_task(mine, asked, turn)
         forwarded = asked.content(AttachmentType.then) == USER
-        work = self._work(mine, cells, turn, forwarded=forwarded, sent=_sent_code(mine, asked))
+        work = self._write_and_run_code(mine, cells, turn, forwarded=forwarded, sent=_sent_code(mine, asked))
         if asked.send_from == USER or (forwarded and work.execution and not report_texts.lost_output(work.execution)):
             self._keep_answer(work, turn)
         post = self._report(work, asked.send_from)
@@ -207,8 +207,8 @@ class CodeInterpreter(Role):
             RoundInterrupted: the round was stopped.
             RoundTimedOut: the round's time is over.
         """
-        work, cells = TaskProgress(code=code), self._open(turn.folder)
-        self._judge(work, turn)
+        work, cells = TaskProgress(code=code), self._open_cell_runner(turn.folder)
+        self._check_and_approve(work, turn)
         if not work.findings:
             self._run(work, cells, turn)
             self._keep_answer(work, turn)
@@ -225,10 +225,10 @@ class CodeInterpreter(Role):
             RoundInterrupted: the round was stopped.
             RoundTimedOut: the round's time is over.
         """
-        work, cells = TaskProgress(code=code), self._open(turn.folder)
+        work, cells = TaskProgress(code=code), self._open_cell_runner(turn.folder)
         if isinstance(cells.kernel, AttachedKernel):
             return None, "in the kernel of a notebook no cell can be undone"
-        self._judge(work, turn)
+        self._check_and_approve(work, turn)
         if work.findings:
             return None, "; ".join(map(str, work.findings))
         seconds = turn.seconds_left(self._settings.cell_seconds)
@@ -252,7 +252,7 @@ class CodeInterpreter(Role):
             value: Its value.
             folder: As of `Turn`.
         """
-        self._open(folder).put(name, value)
+        self._open_cell_runner(folder).put(name, value)
 
     def interrupt(self) -> None:
         """Stop the running cell, keep variables."""
@@ -280,7 +280,7 @@ class CodeInterpreter(Role):
             turn: Takes the events that say what became of them.
         """
         for mine in self._states.values():
-            self._shorten(mine, turn, now=True)
+            self._shorten_history(mine, turn, now=True)
 
     def kernel_in(self, folder: Path) -> Kernel:
         """Return the kernel, which is made for a folder if there is none yet.
@@ -288,9 +288,9 @@ class CodeInterpreter(Role):
         Args:
             folder: The session's.
         """
-        return self._open(folder).kernel
+        return self._open_cell_runner(folder).kernel
 
-    def _open(self, folder: Path) -> CellRunner:
+    def _open_cell_runner(self, folder: Path) -> CellRunner:
         if self._cells is None:
             assert self._make is not None  # noqa: S101 - one of the two is always there; for the type checker
             kernel = self._make(folder)
@@ -311,30 +311,30 @@ class CodeInterpreter(Role):
         self._selection = ShownPlugins(plugins, self._settings, self._ranker)
         self.intro = "\n".join([introduction(self._policy, self._settings.max_tries), *self._selection.intro()])
 
-    def _reminded(self, here: Round, asked: Post) -> tuple[Round, ...]:
+    def _recall_examples(self, here: Round, asked: Post) -> tuple[Round, ...]:
         """Return the examples that belong into a history."""
         about = here.user_query or asked.message
         return self._recall.example_rounds([self.name, asked.send_from], about, plugin_only=self._policy.only_plugins)
 
-    def _shorten(self, mine: PromptState, turn: Turn, *, now: bool = False) -> None:
+    def _shorten_history(self, mine: PromptState, turn: Turn, *, now: bool = False) -> None:
         """Summarize what is old in a history that has grown too long; what is in it once only is added again then."""
-        request = self._request(mine, turn)
+        request = self._model_request(mine, turn)
         if self._recall.compress_history(mine.history, self._model, self.name, turn.emit, request, now=now):
             mine.forget()
 
-    def _request(self, mine: PromptState, turn: Turn) -> ModelRequest:
+    def _model_request(self, mine: PromptState, turn: Turn) -> ModelRequest:
         return turn.request(mine.history.messages, caller=self.name, seconds=self._settings.model_seconds)
 
     def _tell_task(self, mine: PromptState, asked: Post, turn: Turn) -> None:
         """Append the task to the prompt, and before it variables, plugins and lessons where they have changed."""
-        there = self._open(turn.folder).kernel.variables()
+        there = self._open_cell_runner(turn.folder).kernel.variables()
         lessons = self._recall.lessons(self.name, f"{turn.round.user_query}\n{asked.message}", turn.emit)
         plugins = self._selection.task(mine.shown, mine.history, turn, asked.message, name=self.name)
         news = mine.variables.news(there)  # last, as what may fail must leave nothing noted as told
         forwarded = bool(asked.content(AttachmentType.then)) and not self._policy.only_plugins
         mine.tell_task(asked, turn.round, variables=news, plugins=plugins, lessons=lessons, forwarded=forwarded)
 
-    def _work(
+    def _write_and_run_code(
         self, mine: PromptState, cells: CellRunner, turn: Turn, *, forwarded: bool, sent: CodeReply | None
     ) -> TaskProgress:
         """Write, check and run code until it runs, or until the tries are used up.
@@ -351,7 +351,7 @@ class CodeInterpreter(Role):
         work = TaskProgress(form=form, unworded=self._policy.only_plugins)
         limit, most = self._settings.report_chars, self._settings.max_tries
         while True:
-            reply, sent = sent or self._write(mine, turn), None
+            reply, sent = sent or self._ask_for_code(mine, turn), None
             _go_on(turn)
             work.thought, work.code = reply.thought, reply.code or ""
             if reply.code is None:
@@ -361,7 +361,7 @@ class CodeInterpreter(Role):
             if missing:
                 mine.history.append_user(missing)
                 continue
-            changed = self._judge(work, turn)
+            changed = self._check_and_approve(work, turn)
             if changed:
                 mine.history.append_user(changed)
             if work.findings:
@@ -402,7 +402,7 @@ class CodeInterpreter(Role):
             if work.record_failure(execution.error) or work.gave_up or work.own_error:
                 return work
 
-    def _judge(self, work: TaskProgress, turn: Turn) -> str:
+    def _check_and_approve(self, work: TaskProgress, turn: Turn) -> str:
         """Check the code against the policy, and have a person look at it where the settings say so.
 
         Returns:
@@ -410,7 +410,7 @@ class CodeInterpreter(Role):
         """
         work.findings = self._check(work.code)
         turn.emit(CodeChecked(work.code, [str(finding) for finding in work.findings]))
-        kernel = self._open(turn.folder).kernel
+        kernel = self._open_cell_runner(turn.folder).kernel
         when = kernel.approval if isinstance(kernel, AttachedKernel) else self._settings.approval
         if not asks_for(when, work.findings):
             return ""
@@ -456,23 +456,23 @@ class CodeInterpreter(Role):
         self._selection.ran(work.code)
         return execution
 
-    def _write(self, mine: PromptState, turn: Turn) -> CodeReply:
+    def _ask_for_code(self, mine: PromptState, turn: Turn) -> CodeReply:
         growing = PostStream(turn, self.name, CodeStream)
         offered = [spec for spec in self._plugins if not self._selection.on or spec.name in mine.shown.names]
         tools = tools_of(offered) if self._policy.only_plugins else None
-        taken = [variable.name for variable in self._open(turn.folder).kernel.variables()] if tools else []
+        taken = [variable.name for variable in self._open_cell_runner(turn.folder).kernel.variables()] if tools else []
 
         def once() -> tuple[CodeReply, Completion]:
             return ask(
                 self._model,
-                growing.request(self._request(mine, turn), tools=tools or None),
+                growing.request(self._model_request(mine, turn), tools=tools or None),
                 mine.make_reply_reader(),
                 tries=self._settings.tries,
                 as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
                 whole=True,
             )
 
-        request = self._request(mine, turn)
+        request = self._model_request(mine, turn)
         try:
             reply, completion = self._recall.ask_compressing(
                 once, mine.history, self._model, self.name, turn.emit, request, shortened=mine.forget_in_task

@@ -73,7 +73,7 @@ def select_plugins(
     compared (BM25); nothing is chosen without a reason; a task's type counts, as with Data Interpreter's tools.
     """
     stub_chars = [_stub_chars(spec) for spec in specs]
-    if not _selects(stub_chars, budget_chars, enabled):
+    if not _needs_selection(stub_chars, budget_chars, enabled):
         return SelectedPlugins(tuple(specs))
     kept = {index for index, spec in enumerate(specs) if spec.required or spec.name in always}
     left_chars = budget_chars - sum(stub_chars[index] for index in kept)
@@ -101,7 +101,7 @@ def needs_selection(specs: Sequence[PluginSpec], budget_chars: int, enabled: Ena
         budget_chars: How long their stubs may be together, in characters.
         enabled: `auto`, or always or never.
     """
-    return _selects(map(_stub_chars, specs), budget_chars, enabled)
+    return _needs_selection(map(_stub_chars, specs), budget_chars, enabled)
 
 
 def rank_plugins(specs: Sequence[PluginSpec], request: str, ranker: Ranker | None = None) -> Ranked:
@@ -134,7 +134,7 @@ def texts_of(specs: Sequence[PluginSpec]) -> tuple[str, ...]:
     return tuple(" ".join([f"{spec.name}: {spec.description}", *spec.tags]) for spec in specs)
 
 
-def _selects(stub_chars: Iterable[int], budget_chars: int, enabled: Enabled) -> bool:
+def _needs_selection(stub_chars: Iterable[int], budget_chars: int, enabled: Enabled) -> bool:
     if enabled == "auto":
         return any(chars > budget_chars for chars in accumulate(stub_chars))
     return enabled and any(stub_chars)

@@ -23,10 +23,10 @@ def tools_of(specs: Sequence[PluginSpec]) -> list[dict[str, Any]]:
         >>> tools_of([PluginSpec("tell_joke", "Tell a joke.")])[0]["function"]["name"]
         'tell_joke'
     """
-    return [{"type": "function", "function": _function(spec)} for spec in specs]
+    return [{"type": "function", "function": _function_schema(spec)} for spec in specs]
 
 
-def _function(spec: PluginSpec) -> dict[str, Any]:
+def _function_schema(spec: PluginSpec) -> dict[str, Any]:
     schema = json_schema(spec)
     for one in filter(is_table, spec.parameters):
         note = f"{one.description}; {_TABLE_NOTE}" if one.description else _TABLE_NOTE
@@ -54,16 +54,16 @@ def calls_as_text(reply: Completion, specs: Sequence[PluginSpec], taken: Collect
         spec = known.get(call.name)
         if spec is None:
             raise Unreadable(f"there is no tool {call.name!r}; there are {', '.join(known) or 'none'}")
-        name = _fresh(len(taken) + len(names), {*taken, *names})
-        lines.append(f"{name} = {call.name}({_arguments(spec, call.arguments)})")
+        name = _free_name(len(taken) + len(names), {*taken, *names})
+        lines.append(f"{name} = {call.name}({_arguments_code(spec, call.arguments)})")
         names.append(name)
     code = "\n".join([*lines, ", ".join(names)])
     return f"{reply.text}\n```python\n{code}\n```".lstrip()
 
 
-def _arguments(spec: PluginSpec, text: str) -> str:
+def _arguments_code(spec: PluginSpec, text: str) -> str:
     try:
-        given = json.loads(text or "{}", parse_constant=_finite, parse_float=_finite)
+        given = json.loads(text or "{}", parse_constant=_finite_float, parse_float=_finite_float)
         if bounded_json.too_deep(given):
             raise ValueError("it is nested too deep")
     except (ValueError, RecursionError) as error:
@@ -81,13 +81,13 @@ def _arguments(spec: PluginSpec, text: str) -> str:
     return ", ".join(written)
 
 
-def _finite(number: str) -> float:
+def _finite_float(number: str) -> float:
     if math.isfinite(value := float(number)):
         return value
     raise ValueError(f"a number must be finite, not {number}")
 
 
-def _fresh(number: int, taken: Collection[str]) -> str:
+def _free_name(number: int, taken: Collection[str]) -> str:
     while f"r{number}" in taken:
         number += 1
     return f"r{number}"

@@ -223,7 +223,7 @@ def read_policy(path: Path | str) -> Policy:
     changes: dict[str, Any] = {}
     for key, value in plain.items():
         if key in _SETS:
-            changes[key] = _names(key, value, getattr(policy, key), path)
+            changes[key] = _parse_names(key, value, getattr(policy, key), path)
         elif key in _FLAGS:
             if not isinstance(value, bool):
                 raise PolicyError(f"{key}: expected true or false, found {value!r}", path=path)
@@ -231,7 +231,7 @@ def read_policy(path: Path | str) -> Policy:
     return replace(policy, **changes)
 
 
-def _names(key: str, value: Any, before: frozenset[str] | None, path: Path) -> frozenset[str] | None:
+def _parse_names(key: str, value: Any, before: frozenset[str] | None, path: Path) -> frozenset[str] | None:
     """Return one set of names, as a list says it or as the base's with changes."""
     if value == "all" and key in ("modules", "functions"):
         return None
@@ -240,22 +240,22 @@ def _names(key: str, value: Any, before: frozenset[str] | None, path: Path) -> f
             raise PolicyError(f"{key}: {problem}", path=path)
         if before is None:
             raise PolicyError(f"{key}: the base has no list that could be changed; write the whole list", path=path)
-        added = _list(f"{key}.add", value.get("add", []), path)
-        removed = _list(f"{key}.remove", value.get("remove", []), path)
+        added = _parse_name_list(f"{key}.add", value.get("add", []), path)
+        removed = _parse_name_list(f"{key}.remove", value.get("remove", []), path)
         unknown = sorted(removed - before)
         if unknown:
             raise PolicyError(f"{key}.remove: {unknown[0]!r} is not in the base's list", path=path)
         return (before | added) - removed
-    return _list(key, value, path)
+    return _parse_name_list(key, value, path)
 
 
-def _list(key: str, value: Any, path: Path) -> frozenset[str]:
+def _parse_name_list(key: str, value: Any, path: Path) -> frozenset[str]:
     if not isinstance(value, list) or not all(isinstance(one, str) and one.strip() for one in value):
         raise PolicyError(f"{key}: expected a list of names, found {value!r}", path=path)
     return frozenset(one.strip() for one in value)
 
 
-def _found(kind: str, message: str, remedy: str = table.OTHER_REMEDY) -> Finding:
+def _finding(kind: str, message: str, remedy: str = table.OTHER_REMEDY) -> Finding:
     return Finding(0, kind, message, remedy)
 
 
@@ -273,7 +273,7 @@ class RuleSet:
         # `pandas.io.common.os` is os wherever it hangs; `scipy.signal` is not signal
         self._unmistakable = (policy.blocked_modules | self._partial) - table.WORDS
 
-    def _blocks(self, name: str) -> bool:
+    def _is_blocked_name(self, name: str) -> bool:
         """Return whether `eval`, `os.system` or `.unlink` is blocked."""
         return name in self._exact or bool(self._patterns(name) and not self._harmless(name))
 
@@ -290,26 +290,32 @@ class RuleSet:
         dotted = ".".join(path)
         doing = "import" if importing else "use"
         listed_anyway = guessed and (not self._strict or path[0] not in table.MODULES_INSIDE)
-        finding = self._through(path, doing) or (None if listed_anyway else self._unlisted(path, dotted, doing))
+        finding = self._check_reached_module(path, doing) or (
+            None if listed_anyway else self._check_allowed_modules(path, dotted, doing)
+        )
         if finding:
             return finding
         prefix, harmless, blocked = "", False, None
         for name in path:
             prefix = f"{prefix}.{name}" if prefix else name
             if prefix in self.policy.blocked_modules and prefix not in self._partial:
-                return _found("module", f"{doing} of {prefix!r} is not allowed", table.remedy(prefix, prefix))
+                return _finding("module", f"{doing} of {prefix!r} is not allowed", table.remedy(prefix, prefix))
             harmless = harmless or self._harmless(prefix)
-            if blocked is None and self._blocks(prefix):
-                blocked = _found("function", f"{prefix!r} is not allowed", table.remedy(prefix, path[0]))
-        if blocked and not harmless and not (importing and self._strict and self._leads(dotted, table.HARMLESS)):
+            if blocked is None and self._is_blocked_name(prefix):
+                blocked = _finding("function", f"{prefix!r} is not allowed", table.remedy(prefix, path[0]))
+        if (
+            blocked
+            and not harmless
+            and not (importing and self._strict and self._is_prefix_of_any(dotted, table.HARMLESS))
+        ):
             return blocked
-        return self._part(path, dotted, importing) or self._inside(path, doing)
+        return self._check_allowed_parts(path, dotted, importing) or self._check_inner_names(path, doing)
 
     @staticmethod
-    def _leads(dotted: str, names: Iterable[str]) -> bool:
+    def _is_prefix_of_any(dotted: str, names: Iterable[str]) -> bool:
         return any(name.startswith(f"{dotted}.") for name in names)
 
-    def _through(self, path: ModulePath, doing: str) -> Finding | None:
+    def _check_reached_module(self, path: ModulePath, doing: str) -> Finding | None:
         """Check a path that leads through one module into another: `pandas.io.common.os.system`."""
         inner = next((i for i in range(1, len(path)) if self.is_blocked_module(path[i])), 0)
         if not inner or ".".join(path[: inner + 1]) in self.policy.parts:
@@ -317,20 +323,20 @@ class RuleSet:
         module, where = path[inner].lstrip("_"), ".".join(path[:inner])
         reached = self.path((module, *path[inner + 1 :]))
         remedy = reached.remedy if reached else f"Write `import {module}`, and use it by its own name."
-        return _found("module", f"{doing} of {module!r} through {where!r} is not allowed", remedy)
+        return _finding("module", f"{doing} of {module!r} through {where!r} is not allowed", remedy)
 
-    def _unlisted(self, path: ModulePath, dotted: str, doing: str) -> Finding | None:
+    def _check_allowed_modules(self, path: ModulePath, dotted: str, doing: str) -> Finding | None:
         """Check a path under an allow-list of modules."""
         modules = self.policy.modules
         if modules is None or path[0] == "__future__" or _is_within(dotted, modules):
             return None
-        if doing == "import" and self._leads(dotted, modules):
+        if doing == "import" and self._is_prefix_of_any(dotted, modules):
             return None
-        what = dotted if self._leads(path[0], modules) or path[0] in modules else path[0]
+        what = dotted if self._is_prefix_of_any(path[0], modules) or path[0] in modules else path[0]
         message = f"{doing} of {what!r} is not allowed; allowed: {listed(modules)}"
-        return _found("module", message, "Use only the modules that are allowed, or plain Python.")
+        return _finding("module", message, "Use only the modules that are allowed, or plain Python.")
 
-    def _part(self, path: ModulePath, dotted: str, importing: bool) -> Finding | None:
+    def _check_allowed_parts(self, path: ModulePath, dotted: str, importing: bool) -> Finding | None:
         """Check a name in a module of which only parts may be used."""
         if path[0] not in self._partial or _is_within(dotted, self.policy.parts):
             return None
@@ -339,16 +345,18 @@ class RuleSet:
             return None
         if parts:  # the bare module handed around: what is taken from it then can't be seen
             remedy = f"Write what you need out in full where you use it, such as {min(parts)!r}."
-            return _found("module", f"{dotted!r} may not be passed around, renamed or looked into", remedy)
-        return _found("function", f"{dotted!r} is not allowed", table.remedy(dotted, path[0]))
+            return _finding("module", f"{dotted!r} may not be passed around, renamed or looked into", remedy)
+        return _finding("function", f"{dotted!r} is not allowed", table.remedy(dotted, path[0]))
 
-    def _inside(self, path: ModulePath, doing: str) -> Finding | None:
+    def _check_inner_names(self, path: ModulePath, doing: str) -> Finding | None:
         """Check each name after the module's own, where nothing may be left to running."""
         where = path[0]
         for name in path[1:] if self._strict else ():
             inner = f"{where}.{name}"
             if name.startswith("_") and name not in table.PLAIN_DUNDERS:
-                return _found("attribute", f"{doing} of {name!r} in {where!r} is not allowed", "Use public names only.")
+                return _finding(
+                    "attribute", f"{doing} of {name!r} in {where!r} is not allowed", "Use public names only."
+                )
             finding = self.method(name) or self.check_nested_module(name)
             if finding and inner not in (self.policy.modules or ()) and not self._harmless(inner):
                 return finding
@@ -363,7 +371,7 @@ class RuleSet:
         """Check an attribute that is probably a module, whatever it hangs on."""
         if not self._strict or name not in table.MODULES_INSIDE:
             return None
-        return _found("module", f"use of the module {name!r} inside something else is not allowed")
+        return _finding("module", f"use of the module {name!r} inside something else is not allowed")
 
     def check_dynamic_attribute(self, name: str) -> Finding | None:
         """Check an attribute that is taken by its name from an unknown object."""
@@ -383,7 +391,7 @@ class RuleSet:
         if known or path[0] not in self._partial or _is_within(dotted, self.policy.parts):
             return None
         remedy = f"Import {dotted!r} without `as`, and use it in full."
-        return _found("module", f"{dotted!r} may not get another name", remedy)
+        return _finding("module", f"{dotted!r} may not get another name", remedy)
 
     def star(self, path: ModulePath) -> Finding | None:
         """Check `from path import *`."""
@@ -393,12 +401,12 @@ class RuleSet:
         if finding or not (self._strict or is_part):
             return finding
         message = f"import of everything in {dotted!r} is not allowed"
-        return _found("module", message, "Import the names that you need, one by one.")
+        return _finding("module", message, "Import the names that you need, one by one.")
 
     def name(self, name: str) -> Finding | None:
         """Check a built-in name."""
-        if self._blocks(name):
-            return _found("function", f"{name!r} is not allowed", table.remedy(name, name))
+        if self._is_blocked_name(name):
+            return _finding("function", f"{name!r} is not allowed", table.remedy(name, name))
         return self.unlisted_function(name) if name in _BUILTIN_FUNCTIONS else self.attribute(name)
 
     def method(self, name: str, *, called: bool = True) -> Finding | None:
@@ -408,9 +416,9 @@ class RuleSet:
             name: The attribute's name.
             called: Whether it is called, not only named.
         """
-        if (not called and (not self._strict or name in table.COLUMN_WORDS)) or not self._blocks(f".{name}"):
+        if (not called and (not self._strict or name in table.COLUMN_WORDS)) or not self._is_blocked_name(f".{name}"):
             return None
-        return _found("function", f"'.{name}' is not allowed", table.remedy("." + name, name))
+        return _finding("function", f"'.{name}' is not allowed", table.remedy("." + name, name))
 
     def call(self, name: str, node: ast.Call) -> Finding | None:
         """Check a method by its call: `df.to_csv()` without a target writes nothing, and returns the text.
@@ -428,26 +436,26 @@ class RuleSet:
         if functions is None or name in functions:
             return None
         message = f"call of {name!r} is not allowed; allowed: {listed(functions)}"
-        return _found("function", message, "Call only what is allowed, or plugins.")
+        return _finding("function", message, "Call only what is allowed, or plugins.")
 
     def attribute(self, name: str) -> Finding | None:
         """Check an attribute of any object."""
         if name in table.ESCAPES or (self._strict and _DUNDER.fullmatch(name) and name not in table.PLAIN_DUNDERS):
             remedy = "Leave Python's internals alone; `type(x).__name__`, `vars(x)` and `dir(x)` are allowed."
-            return _found("attribute", f"{name!r} is not allowed", remedy)
+            return _finding("attribute", f"{name!r} is not allowed", remedy)
         return None
 
     def check_dunder_in_expression(self, name: str) -> Finding | None:
         """Check a dunder attribute in a text that pandas runs, where there is no honest one."""
         if "eval" not in self._exact:
             return None
-        return _found("attribute", f"{name!r} in an expression is not allowed", "Use columns, operators and methods.")
+        return _finding("attribute", f"{name!r} in an expression is not allowed", "Use columns, operators and methods.")
 
     def check_definition(self, name: str) -> Finding | None:
         """Check a name that the cell gives to something of its own, such as a class's hook."""
         honest = not self._strict and name in table.PICKLING_HOOKS  # what it returns is checked where it stands
         if (name in table.ESCAPES and not honest) or (self._strict and name in table.DISPLAY_HOOKS):
-            return _found("attribute", f"{name!r} may not be defined", "Print what is to be seen.")
+            return _finding("attribute", f"{name!r} may not be defined", "Print what is to be seen.")
         return None
 
     def may_set_env(self, variable: str) -> bool:
@@ -461,13 +469,13 @@ class RuleSet:
         checks = [self.attribute(name) for name in [*_DUNDER.findall(text), *read]]
         checks += [self.check_dynamic_attribute(name) for name in read]
         if "(" in text and ("~" in text or self._strict):
-            checks += map(self._called, formula_callees(text))
+            checks += map(self._check_formula_callee, formula_callees(text))
         return next(filter(None, checks), None)
 
-    def _called(self, func: ast.expr) -> Finding | None:
+    def _check_formula_callee(self, func: ast.expr) -> Finding | None:
         if isinstance(func, ast.Attribute):
             return self.method(func.attr)
-        return self.name(func.id) if isinstance(func, ast.Name) and self._blocks(func.id) else None
+        return self.name(func.id) if isinstance(func, ast.Name) and self._is_blocked_name(func.id) else None
 
     def place(self, text: str, *, names: bool = False) -> Finding | None:
         """Check a text that a call gets: where no file may be used, it names no path, address, or (`names`) file.
@@ -481,7 +489,7 @@ class RuleSet:
         if not self._strict or not is_place:
             return None
         short = text if len(text) <= 60 else f"{text[:57]}..."
-        return _found(
+        return _finding(
             "file", f"{short!r}: files and addresses are not allowed", "Work on the variables that are there."
         )
 
@@ -496,7 +504,7 @@ class RuleSet:
         option = f"{function}.{name}"
         if not self._strict or not _OPTIONS(option) or (text is not None and text == table.HARMLESS_OPTIONS.get(name)):
             return None
-        return _found(
+        return _finding(
             "file", f"option {name!r} is not allowed", "Leave the option out; files and programs can't be used."
         )
 
@@ -504,7 +512,7 @@ class RuleSet:
         """Check the name of a setting of matplotlib or pandas."""
         if _SETTINGS.match(name):
             return None
-        return _found("function", f"setting {name!r} is not allowed", "Leave the setting as it is.")
+        return _finding("function", f"setting {name!r} is not allowed", "Leave the setting as it is.")
 
 
 _OPTIONS = table.name_matcher(table.OPTIONS)
@@ -529,4 +537,4 @@ def _is_within(dotted: str, known: frozenset[str]) -> bool:
 def _plugin_part(path: ModulePath) -> Finding | None:
     if len(path) <= 2 or path[2] in {"__name__", "__doc__"} or path[2:] == ("submit",):
         return None
-    return _found("plugin", f"{'.'.join(path[1:])!r} is not allowed", f"Only call the plugin: `{path[1]}(...)`.")
+    return _finding("plugin", f"{'.'.join(path[1:])!r} is not allowed", f"Only call the plugin: `{path[1]}(...)`.")

@@ -241,15 +241,15 @@ def fit(text: str, limit_chars: int, print_ends: Sequence[int] = ()) -> str:
     """
     if len(text) <= limit_chars:
         return text
-    prints = [_without_padding(one) for one in _prints(text, print_ends)]
+    prints = [_without_padding(one) for one in _split_prints(text, print_ends)]
     if sum(map(len, prints)) > limit_chars:
         wanted = [min(len(one), _TABLE_CHARS) if _is_table(one) else len(one) for one in prints]
-        shares = _shares(wanted, limit_chars)
+        shares = _share_room(wanted, limit_chars)
         prints = [_cut(one, share) for one, share in zip(prints, shares, strict=True)]
     return "".join(prints).rstrip("\n")
 
 
-def _prints(text: str, print_ends: Sequence[int]) -> list[str]:
+def _split_prints(text: str, print_ends: Sequence[int]) -> list[str]:
     """Split a text into its prints; neighbours of one line each stay together."""
     ends = sorted({0, *(end for end in print_ends if 0 < end < len(text)), len(text)})
     prints: list[str] = []
@@ -280,7 +280,7 @@ def _without_padding(text: str) -> str:
     return _PADDING.sub("  ", text) if len(fields) == 1 else text
 
 
-def _shares(wanted: Sequence[int], room: int) -> list[int]:
+def _share_room(wanted: Sequence[int], room: int) -> list[int]:
     """Share room: who wants little gets it all, and the others get equal parts of the rest."""
     shares = [0] * len(wanted)
     for left, place in zip(range(len(wanted), 0, -1), sorted(range(len(wanted)), key=wanted.__getitem__), strict=True):

@@ -43,7 +43,7 @@ class ReportedVariables:
 
     def fresh(self, variables: Sequence[Variable]) -> list[str]:
         """Return the names of those that are new or changed since `news`, whether it could tell all of them or not."""
-        return [one.name for one in self._lasting(variables) if _differs(self._seen.get(one.name), one)]
+        return [one.name for one in self._lasting_variables(variables) if _has_changed(self._seen.get(one.name), one)]
 
     def news(self, variables: Sequence[Variable]) -> str:
         """Return which variables are new, changed or gone since the last telling, a line each; empty if none are.
@@ -51,11 +51,11 @@ class ReportedVariables:
         Args:
             variables: Those that exist now.
         """
-        now = {one.name: self._line(one) for one in self._lasting(variables)}
+        now = {one.name: self._variable_line(one) for one in self._lasting_variables(variables)}
         fresh = [name for name, line in now.items() if self._told.get(name) != line]
         there = {variable.name: str(variable) for variable in variables}
         gone = [name for name in self._told if name not in there]
-        lines = self._within([now[name] for name in reversed(fresh)])[::-1]
+        lines = self._lines_within_limit([now[name] for name in reversed(fresh)])[::-1]
         left_out = set(fresh[: len(fresh) - len(lines)])
         self._told = {name: line for name, line in now.items() if name not in left_out}
         self._seen = now
@@ -68,24 +68,24 @@ class ReportedVariables:
             lines.append(f"Gone: {', '.join(gone[:_GONE_NAMES])}{more}")
         return "\n".join(lines)
 
-    def _lasting(self, variables: Sequence[Variable]) -> list[Variable]:
-        return [variable for variable in variables if not self._passes(variable) and variable.type not in _FILES]
+    def _lasting_variables(self, variables: Sequence[Variable]) -> list[Variable]:
+        return [variable for variable in variables if not self._is_passing(variable) and variable.type not in _FILES]
 
-    def _passes(self, variable: Variable) -> bool:
+    def _is_passing(self, variable: Variable) -> bool:
         """Return whether a variable is as a loop or a `with` block has left it."""
         left = self._passing.get(variable.name)
-        return variable.name in self._passing and (left is None or not _differs(left, variable))
+        return variable.name in self._passing and (left is None or not _has_changed(left, variable))
 
     def forget(self) -> None:
         """Take nothing for told any more, because what was told is not in the prompt now."""
         self._told = {}
 
-    def _line(self, variable: Variable) -> str:
+    def _variable_line(self, variable: Variable) -> str:
         """Return the line of a variable; the one told last, where the kernel gives only its name and type."""
         told = self._told.get(variable.name)
-        return told if told is not None and not _differs(told, variable) else str(variable)
+        return told if told is not None and not _has_changed(told, variable) else str(variable)
 
-    def _within(self, lines: Sequence[str]) -> list[str]:
+    def _lines_within_limit(self, lines: Sequence[str]) -> list[str]:
         """Return as many lines as fit, and one at least: a single long one must not keep the others back."""
         kept, left = list[str](), self._limit_chars
         for line in lines:
@@ -125,7 +125,7 @@ def _of_cell(tree: ast.AST) -> Iterator[ast.AST]:
                 nodes.append(node)
 
 
-def _differs(told: str | None, now: Variable) -> bool:
+def _has_changed(told: str | None, now: Variable) -> bool:
     """Return True if a variable is not as it was told; without a summary, its type alone is compared."""
     if told is None or now.summary:
         return told != str(now)

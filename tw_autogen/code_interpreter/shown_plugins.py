@@ -95,7 +95,7 @@ class ShownPlugins:
     def prompt(self) -> str:
         """Return what the static prompt says of plugins."""
         if not self.on:
-            return _stubs(self.specs)
+            return _stubs_text(self.specs)
         if self._lines:
             return f"\n{_MORE}\n{self._lines}"
         return f"\n{_UNLISTED.format(count=len(self.specs))}"
@@ -110,7 +110,7 @@ class ShownPlugins:
 
     def offer(self, request: str) -> tuple[PluginSpec, ...]:
         """Return the plugins to name to the Planner for one request; none where its intro names all."""
-        return () if self._for_planner() else self._chosen(request).specs
+        return () if self._for_planner() else self._select_plugins(request).specs
 
     def task(self, shown: Shown, history: ChatHistory, turn: Turn, task: str, *, name: str) -> str:
         """Choose the plugins for a task, report the choice, and return the text that shows what is new of them.
@@ -128,10 +128,10 @@ class ShownPlugins:
         shown.answers = 0
         if not self.on:
             return ""
-        chosen = self._chosen(task)
+        chosen = self._select_plugins(task)
         pool = [spec.name for spec in chosen.specs]
         fresh = [spec for spec in chosen.specs if spec.name not in shown.names]
-        told = sum(map(len, shown.texts)) + len(_stubs(fresh))
+        told = sum(map(len, shown.texts)) + len(_stubs_text(fresh))
         anew = bool(shown.texts) and told > 2 * self._settings.plugin_chars
         if anew:
             for text in shown.texts:
@@ -145,7 +145,9 @@ class ShownPlugins:
         _log.info("Selected plugins: %s", list(chosen.selected))
         _log.info("Selected plugin pool: %s", pool)
         turn.emit(PluginsSelected(name, task_type(task), list(chosen.selected), pool, len(self.specs), anew))
-        return "\n\n".join(part for part in (self._show(shown, fresh), self._near(shown, task, pool)) if part)
+        return "\n\n".join(
+            part for part in (self._show_stubs(shown, fresh), self._list_near_plugins(shown, task, pool)) if part
+        )
 
     def answer(self, shown: Shown, code: str) -> str:
         """Return what a model must know before code runs that looks plugins up, or uses some that it has not seen.
@@ -162,19 +164,20 @@ class ShownPlugins:
         asked = looked_up(code)
         if asked:
             shown.answers += 1
-            return self._found(shown, asked)
+            return self._answer_lookup(shown, asked)
         unseen = [spec for spec in self.specs if spec.name not in shown.names]
         unclear = unclear_calls(code, unseen)
         if not unclear:
             return ""
         shown.answers += 1
-        return f"The code was not run yet: see how these are called, and send it again.\n{self._show(shown, unclear)}"
+        stubs = self._show_stubs(shown, unclear)
+        return f"The code was not run yet: see how these are called, and send it again.\n{stubs}"
 
     def ran(self, code: str) -> None:
         """Keep the plugins that code has used in the pool."""
         self.used |= names_used(code, self.specs)
 
-    def _found(self, shown: Shown, notes: Sequence[str]) -> str:
+    def _answer_lookup(self, shown: Shown, notes: Sequence[str]) -> str:
         """Answer a lookup: the best in full, some more by their lines."""
         ranked = rank_plugins(self.specs, " ".join(notes), self._ranker)[:_FOUND_LINES]
         specs = [self.specs[index] for index, _ in ranked]
@@ -182,9 +185,9 @@ class ShownPlugins:
             return "No plugin has to do with these words. Look with others, or do without."
         best = [spec for spec in specs[:_FOUND_STUBS] if spec.name not in shown.names]
         lines = "\n".join(spec.line(whole=True) for spec in specs)
-        return f"Those that come nearest:\n{lines}\n{self._show(shown, best)}\nNow send the code."
+        return f"Those that come nearest:\n{lines}\n{self._show_stubs(shown, best)}\nNow send the code."
 
-    def _near(self, shown: Shown, task: str, pool: Sequence[str]) -> str:
+    def _list_near_plugins(self, shown: Shown, task: str, pool: Sequence[str]) -> str:
         """List those that come next after the chosen ones, where there is no list of all."""
         if self._lines:
             return ""
@@ -197,14 +200,14 @@ class ShownPlugins:
         shown.texts.append("\n".join([_NEAR, *(one.line(whole=True) for one in near)]))
         return shown.texts[-1]
 
-    def _show(self, shown: Shown, specs: Sequence[PluginSpec]) -> str:
-        text = _stubs(specs).strip()
+    def _show_stubs(self, shown: Shown, specs: Sequence[PluginSpec]) -> str:
+        text = _stubs_text(specs).strip()
         if text:
             shown.names.update(spec.name for spec in specs)
             shown.texts.append(text)
         return text
 
-    def _chosen(self, request: str) -> SelectedPlugins:
+    def _select_plugins(self, request: str) -> SelectedPlugins:
         settings = self._settings
         return select_plugins(
             self.specs,
@@ -221,7 +224,7 @@ class ShownPlugins:
         return not self.on or bool(self._lines)
 
 
-def _stubs(specs: Sequence[PluginSpec]) -> str:
+def _stubs_text(specs: Sequence[PluginSpec]) -> str:
     if not specs:
         return ""
     stubs, left_out = _without_repeated_returns([spec.stub() for spec in specs])

@@ -78,12 +78,12 @@ class Scope:
                     self.paths[name] = path if alias.asname or isinstance(node, ast.ImportFrom) else path[:1]
             elif isinstance(node, ast.Assign):
                 for target, value in pairs(node):
-                    self._alias(target, value)
+                    self._bind_alias(target, value)
             elif defined := bound_name(node):
                 bound.add(defined)
         return bound, elsewhere
 
-    def _alias(self, target: ast.expr, value: ast.expr) -> None:
+    def _bind_alias(self, target: ast.expr, value: ast.expr) -> None:
         root, names = chain(value)
         if isinstance(target, ast.Name) and isinstance(root, ast.Name):
             path = self.find(root.id)
@@ -290,9 +290,9 @@ class Values:
             seen: Names that are being looked up, which ends circles.
         """
         if isinstance(node, ast.Name) and node.id in self.known and node.id not in seen | self._unsure:
-            return self._either(self.known[node.id], seen | {node.id})
+            return self._texts_of_all(self.known[node.id], seen | {node.id})
         if isinstance(node, ast.IfExp):
-            return self._either([node.body, node.orelse], seen)
+            return self._texts_of_all([node.body, node.orelse], seen)
         if isinstance(node, ast.FormattedValue) and self.is_number(node.value, node.format_spec):
             return ["0"]
         if isinstance(node, ast.FormattedValue) and node.format_spec is None and node.conversion in (-1, 115):
@@ -310,7 +310,7 @@ class Values:
             texts = [first + second for first in texts for second in more]
         return texts
 
-    def _either(self, nodes: Iterable[ast.expr], seen: frozenset[str]) -> list[str] | None:
+    def _texts_of_all(self, nodes: Iterable[ast.expr], seen: frozenset[str]) -> list[str] | None:
         found: list[str] = []
         for node in nodes:
             texts = self.texts(node, seen)

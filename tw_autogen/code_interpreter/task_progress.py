@@ -121,14 +121,16 @@ class TaskProgress:
         if not self.code:
             words = without_middle(self.thought, 4 * limit_chars)
             files = report_texts.unnamed_files_line(words, self.artifacts, self.folder, self.form)
-            return "\n".join(part for part in (f"{words}{'' if receiver == 'User' else self._seen()}", files) if part)
-        note = self._note()
+            return "\n".join(
+                part for part in (f"{words}{'' if receiver == 'User' else self._earlier_looks()}", files) if part
+            )
+        note = self._tries_note()
         if self.findings or self.execution is None:
             files = report_texts.files_line(self.artifacts, self.folder)
             told = f"{note}{report_texts.findings_report(self.findings)}"
             return "\n".join(part for part in (told, files) if part)
         if receiver == "User" and self.execution.ok:
-            return self._worded(self.beginning or self._output(limit_chars))
+            return self._with_thought(self.beginning or self._output_text(limit_chars))
         called = f"Called:\n{self.code.strip()}\n" if self.unworded else ""
         told = report_texts.execution_report(
             self.execution, self.artifacts, limit_chars, code=self.code, folder=self.folder
@@ -138,7 +140,7 @@ class TaskProgress:
         names = [known.get(name, name) for name in self.made[-_MADE_NAMES:]]
         made = f"\n{_MADE}{'; '.join(names)}{more}" if self.made else ""
         made += "".join(f"\nCareful: {array}." for array in report_texts.empty_arrays(self.execution, self.made))
-        return f"{note}{called}{told}{self._printed_before(limit_chars)}{self._seen()}{made}"
+        return f"{note}{called}{told}{self._printed_before(limit_chars)}{self._earlier_looks()}{made}"
 
     def whole_answer(self, receiver: str) -> str:
         """Return the answer of which the message has only the beginning; empty if the message has it all.
@@ -148,7 +150,7 @@ class TaskProgress:
         """
         if not self.beginning:
             return ""
-        return self._worded(self.answer) if receiver == "User" else self.answer
+        return self._with_thought(self.answer) if receiver == "User" else self.answer
 
     def attachments(self, limit_chars: int) -> list[Attachment]:
         """Return thought, code, verification, status, result and files, in TaskWeaver's types."""
@@ -156,7 +158,7 @@ class TaskProgress:
         if not self.code:
             seen = {"looks": self.looks} if self.looks or self.artifacts else None
             said = [Attachment(kind.reply_type, "text"), Attachment(kind.execution_status, "NONE", seen)]
-            return [*said, *self._files()]
+            return [*said, *self._file_attachments()]
         said = [
             Attachment(kind.thought, self.thought),
             Attachment(kind.reply_type, "python"),
@@ -167,7 +169,7 @@ class TaskProgress:
             said.append(Attachment(kind.code_error, "\n".join(map(str, self.findings))))
         if self.findings or self.execution is None:
             said.append(Attachment(kind.execution_status, "NONE", {"went_wrong": self.wrong}))
-            return [*said, *self._files()]
+            return [*said, *self._file_attachments()]
         status = "SUCCESS" if self.execution.ok else "FAILURE"
         warnings = [
             *report_texts.review_reasons(self.execution),
@@ -179,21 +181,21 @@ class TaskProgress:
         if kept_as := report_texts.full_output_variable(self.execution, limit_chars):
             extra["kept_as"] = kept_as
         said.append(Attachment(kind.execution_status, status, extra))
-        output = self.beginning or self._output(limit_chars)
+        output = self.beginning or self._output_text(limit_chars)
         said.append(Attachment(kind.execution_result, output if self.execution.ok else self.execution.error))
-        return [*said, *self._files()]
+        return [*said, *self._file_attachments()]
 
-    def _files(self) -> list[Attachment]:
+    def _file_attachments(self) -> list[Attachment]:
         paths = "\n".join(str(artifact.path) for artifact in self.artifacts)
         files = [artifact.to_dict() for artifact in self.artifacts]
         return [Attachment(AttachmentType.artifact_paths, paths, files)] if files else []
 
-    def _output(self, limit_chars: int) -> str:
+    def _output_text(self, limit_chars: int) -> str:
         if self.answer or self.execution is None:
             return self.answer
         return report_texts.output_text(self.execution, self.artifacts, limit_chars, form=self.form, folder=self.folder)
 
-    def _worded(self, output: str) -> str:
+    def _with_thought(self, output: str) -> str:
         """Return output as an answer, with the thought in front unless it is in the form that was asked for."""
         alone = self.form.is_alone(self.answer or output)
         return output if alone else "\n\n".join(part for part in (self.thought, output) if part)
@@ -214,11 +216,11 @@ class TaskProgress:
             else ""
         )
 
-    def _seen(self) -> str:
+    def _earlier_looks(self) -> str:
         """Return what earlier cells of the task were run to see, in short."""
         return "".join(f"\nSeen before:\n{without_middle(look, _LOOK_CHARS)}" for look in self.looks if look)
 
-    def _note(self) -> str:
+    def _tries_note(self) -> str:
         """Describe in a line how many tries it took, where it took more than one."""
         tries = 1 + self.refused + self.failed
         if self.own_error:

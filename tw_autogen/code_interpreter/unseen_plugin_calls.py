@@ -30,11 +30,11 @@ def unclear_calls(code: str, specs: Sequence[PluginSpec]) -> tuple[PluginSpec, .
         [False, True, True]
     """
     tree = parsed(code)
-    wanted = names_used(code, specs) - _bound(tree)
+    wanted = names_used(code, specs) - _bound_names(tree)
     calls = {node.func: node for node in ast.walk(tree) if isinstance(node, ast.Call)}
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in wanted)
     known = {spec.name: spec for spec in specs}
-    unclear = {name.id for name in names if name not in calls or not _fits(calls[name], known[name.id])}
+    unclear = {name.id for name in names if name not in calls or not _fits_signature(calls[name], known[name.id])}
     return tuple(spec for spec in specs if spec.name in unclear)
 
 
@@ -56,7 +56,7 @@ def looked_up(code: str) -> tuple[str, ...]:
     )
 
 
-def _fits(call: ast.Call, spec: PluginSpec) -> bool:
+def _fits_signature(call: ast.Call, spec: PluginSpec) -> bool:
     names = [keyword.arg for keyword in call.keywords]
     if None in names or any(isinstance(arg, ast.Starred) for arg in call.args):
         return False
@@ -67,7 +67,7 @@ def _fits(call: ast.Call, spec: PluginSpec) -> bool:
     return len(set(names)) == len(names)
 
 
-def _bound(tree: ast.AST) -> frozenset[str]:
+def _bound_names(tree: ast.AST) -> frozenset[str]:
     """Return the names that code gives a meaning of its own."""
     names: set[str] = set()
     for node in ast.walk(tree):

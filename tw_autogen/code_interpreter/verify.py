@@ -110,13 +110,13 @@ def verify(
         []
     """
     if not isinstance(code, str):
-        return [_syntax(TypeError(f"a cell is text, not {type(code).__name__}"), 1)]
+        return [_syntax_finding(TypeError(f"a cell is text, not {type(code).__name__}"), 1)]
     try:
         found = _Check(rules_of(policy), plugins, variables).cell(code, 1)
         while (also := policy.besides) is not None and not found:
             found, policy = _Check(rules_of(also), plugins, variables).cell(code, 1), also
     except RecursionError as error:  # nested deeper than Python's stack
-        return [_syntax(error, 1)]
+        return [_syntax_finding(error, 1)]
     return sorted(dict.fromkeys(found), key=lambda fromkey: fromkey.line)
 
 
@@ -145,13 +145,13 @@ class _Check:
             check_compiles(tree, "<cell>", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         except SyntaxError as error:
             line = _line_of(error.lineno or 1, lines)
-            return [_syntax(error, first_line - 1 + line, bare_magic(code))]
+            return [_syntax_finding(error, first_line - 1 + line, bare_magic(code))]
         except (
             ValueError,
             RecursionError,
             MemoryError,
         ) as error:  # null bytes; nested too deep for Python's own parser
-            return [_syntax(error, first_line)]
+            return [_syntax_finding(error, first_line)]
         found: list[Finding] = []
 
         def on_shell_call(node: ast.Call) -> bool:
@@ -173,7 +173,7 @@ class _Check:
         return found + [one.at(first_line - 1 + _line_of(one.line, lines)) for one in checked]
 
 
-def _syntax(error: Exception, line: int, magic: str = "") -> Finding:
+def _syntax_finding(error: Exception, line: int, magic: str = "") -> Finding:
     message = error.msg if isinstance(error, SyntaxError) else str(error)
     remedy = f"A magic begins with `%`, a shell command with `!`: `{magic}` without is Python."
     if not magic:
@@ -195,31 +195,31 @@ def to_python(cell: str) -> tuple[str, list[int]]:
         return cell, []
     with without_warnings():  # IPython warns of odd line ends
         try:
-            return _transformed(cell if cell.endswith("\n") else cell + "\n")
+            return _transform_cell(cell if cell.endswith("\n") else cell + "\n")
         except SyntaxError:
             raise
         except Exception as error:  # IPython's, which fails in ways of its own on broken text
             raise SyntaxError(f"IPython can't read it ({type(error).__name__}: {error})") from error
 
 
-def _transformed(cell: str) -> tuple[str, list[int]]:
-    manager = _manager()
+def _transform_cell(cell: str) -> tuple[str, list[int]]:
+    manager = _transformer_manager()
     lines: list[str] = cell.splitlines(keepends=True)  # as IPython does, which puts them together again
     numbers: list[int] = []
     for step in [*manager.cleanup_transforms, *manager.line_transforms]:
         given, lines = lines, step(lines)
-        numbers = _renumbered(numbers, given, lines)
+        numbers = _renumber_lines(numbers, given, lines)
     most = min(_MAX_ESCAPES, max(2, _MAX_CHARS_PASSED // max(1, len(cell))))
     for _ in range(most):
         given = lines
         changed, lines = manager.do_one_token_transform(lines)
         if not changed:
             return "".join(lines), numbers
-        numbers = _renumbered(numbers, given, lines)
+        numbers = _renumber_lines(numbers, given, lines)
     raise SyntaxError(f"more than {most} magics in one cell of {len(cell)} characters")
 
 
-def _renumbered(numbers: list[int], given: list[str], made: list[str]) -> list[int]:
+def _renumber_lines(numbers: list[int], given: list[str], made: list[str]) -> list[int]:
     """Return the numbers of lines after a step, which puts one line in the place of some, or leaves out the first."""
     before, after = (python_lines("".join(one).rstrip("\n")) for one in (given, made))
     if len(before) == len(after):
@@ -239,7 +239,7 @@ def _line_of(line: int, lines: list[int]) -> int:
 
 
 @lru_cache(maxsize=1)
-def _manager() -> Any:  # IPython has no types here
+def _transformer_manager() -> Any:  # IPython has no types here
     manager: Any = inputtransformer2.TransformerManager
     return manager()
 
@@ -259,11 +259,11 @@ def effect_of(node: ast.Call, rules: RuleSet) -> list[Finding | Code] | None:
     if node.keywords or len(values) != len(node.args):
         return None
     if method in {"system", "getoutput"} and len(values) == 1:
-        return list(_command(values[0], rules))
+        return list(_check_command(values[0], rules))
     if method == "run_line_magic" and len(values) == 2:
-        return _magic(values[0], values[1], None, rules)
+        return _check_magic(values[0], values[1], None, rules)
     if method == "run_cell_magic" and len(values) == 3:
-        return _magic(values[0], values[1], values[2], rules)
+        return _check_magic(values[0], values[1], values[2], rules)
     return [] if method == "show_usage" else None
 
 
@@ -278,11 +278,11 @@ def bare_magic(code: str) -> str:
     return name if name in _WRITABLE and not any(map(_VARIABLE.match, rest)) else ""
 
 
-def _command(command: str, rules: RuleSet) -> list[Finding]:
+def _check_command(command: str, rules: RuleSet) -> list[Finding]:
     policy = rules.policy
     with contextlib.suppress(RuntimeError):  # an installation among other commands
         if policy.install != "never" and install_words(command) is not None:
-            return _expanded("pip", command)
+            return _check_expansions("pip", command)
     installs = _INSTALL.search(command)
     if installs and not _MORE_COMMANDS.search(_QUOTED.sub("", command).partition("#")[0]):
         if policy.install == "never":
@@ -295,13 +295,13 @@ def _command(command: str, rules: RuleSet) -> list[Finding]:
     return [Finding(0, "shell", f"shell command {short!r} is not allowed", _SHELL_REMEDY)]
 
 
-def _magic(name: str, line: str, body: str | None, rules: RuleSet) -> list[Finding | Code]:
+def _check_magic(name: str, line: str, body: str | None, rules: RuleSet) -> list[Finding | Code]:
     """Check `%name line`, or with a body `%%name line`."""
     policy, sign = rules.policy, "%" if body is None else "%%"
     asks = name == "pip" and policy.install != "never" and line.split()[:1] == ["install"]
     refused: list[Finding] = []
     if name in _PACKAGERS and not asks:
-        refused = _command(f"{name} {line}", rules)
+        refused = _check_command(f"{name} {line}", rules)
     elif name in SHELL_MAGICS and not policy.shell:
         refused = [Finding(0, "shell", f"shell magic {sign + name!r} is not allowed", _SHELL_REMEDY)]
     elif (name not in policy.magics | SHELL_MAGICS and not asks) or (body is not None and name not in _BODY_MAGICS):
@@ -316,10 +316,10 @@ def _magic(name: str, line: str, body: str | None, rules: RuleSet) -> list[Findi
         match = _CONFIG.match(line)
         message = "'%config' may only set InlineBackend"
         return [(match["value"] or "", 0)] if match else [Finding(0, "magic", message, "Leave the line out.")]
-    return [*_expanded(name, line), *([] if body is None else [(body, 1)])]
+    return [*_check_expansions(name, line), *([] if body is None else [(body, 1)])]
 
 
-def _expanded(name: str, line: str) -> list[Finding]:
+def _check_expansions(name: str, line: str) -> list[Finding]:
     """Check the `{…}` and `$…` in a magic's arguments: IPython evaluates them."""
     if "{" not in line and "$" not in line:
         return []
@@ -361,14 +361,14 @@ def plugin_calls_only(tree: ast.Module, plugins: Collection[str]) -> Iterator[Fi
                 and isinstance(node.operand, ast.Constant)
             )
         ):
-            yield _refused(node, plugins)
+            yield _plugin_finding(node, plugins)
 
 
 def _is_taken(name: str) -> bool:
     return hasattr(builtins, name) or name.startswith("__") or name == "get_ipython"
 
 
-def _refused(node: ast.AST, plugins: Iterable[str]) -> Finding:
+def _plugin_finding(node: ast.AST, plugins: Iterable[str]) -> Finding:
     line = getattr(node, "lineno", 1)
     remedy = f"Call only these: {listed(plugins)}. If they can't do the task, say so in words, without a block."
     if isinstance(node, ast.Call):

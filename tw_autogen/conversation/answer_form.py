@@ -202,7 +202,7 @@ class RequestedFormat:
         given = {match["name"] for match in _NAMED.finditer(answer)}
         for name in dict.fromkeys(name for name, _ in self.named if name not in given):
             pattern = _UNBRACKETED.format(name=re.escape(name), value=f"{_NUMBER}|{_REST}")
-            answer = re.sub(pattern, functools.partial(_bracketed, name), answer)
+            answer = re.sub(pattern, functools.partial(_to_bracket_form, name), answer)
         if not self.named or not _ALONE.search(self.request) or self.problems(answer):
             return answer
         names = dict(self.named)
@@ -301,7 +301,7 @@ def _is_mention(request: str, match: re.Match[str]) -> bool:
     return before[1].casefold() not in _SHOWS and after[1].casefold() not in _GOES_ON
 
 
-def _bracketed(name: str, match: re.Match[str]) -> str:
+def _to_bracket_form(name: str, match: re.Match[str]) -> str:
     value = match["round"] or match["curly"] or match["after"]
     return f"@{name}[{value.strip()}]"
 
@@ -311,13 +311,13 @@ def is_json(text: str) -> bool:
     if not text.lstrip().startswith(("{", "[")):
         return False
     try:
-        json.loads(text, parse_constant=_refuse)
+        json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return False
     return True
 
 
-def _refuse(constant: str) -> None:
+def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
 
 

@@ -100,15 +100,15 @@ class Definitions:
         Raises:
             ValueError: it can't be made; the message says why, for the model that has sent it.
         """
-        action = _text(change, "do")
+        action = _text_field(change, "do")
         if action == "undo":
             if not self._earlier:
                 raise ValueError("there is nothing to undo: no request has changed a definition")
             return self._followed_by(self._earlier[-1].in_force, self._earlier[-1]._earlier)
         if action == "set":
-            after = self._with(_definition(change))
+            after = self._with_definition(_read_definition(change))
         elif action == "drop":
-            gone = self._find(_text(change, "name"))
+            gone = self._find(_text_field(change, "name"))
             what_if = gone.kind == "what-if"  # which models drop in place of ending it
             after = (
                 self._without_what_ifs(gone.name)
@@ -116,7 +116,7 @@ class Definitions:
                 else tuple(definition for definition in self.in_force if definition is not gone)
             )
         elif action == "end":
-            after = self._without_what_ifs(_text(change, "name"))
+            after = self._without_what_ifs(_text_field(change, "name"))
         else:
             raise ValueError(f"`do` is {action!r}: write one of {', '.join(ACTIONS)}")
         earlier = self._earlier if same_request else (*self._earlier, self)
@@ -138,13 +138,20 @@ class Definitions:
         return "\n".join(lines)
 
     def _followed_by(self, after: tuple[Definition, ...], earlier: tuple[Definitions, ...]) -> Definitions:
-        used, gone = _variables(after), _variables(self.in_force)
+        used, gone = _variable_names(after), _variable_names(self.in_force)
         stale = tuple(fromkey for fromkey in dict.fromkeys([*self.stale, *gone]) if fromkey not in used)
         return Definitions(after, stale[-_MAX_STALE:], True, earlier)
 
-    def _with(self, new: Definition) -> tuple[Definition, ...]:
+    def _with_definition(self, new: Definition) -> tuple[Definition, ...]:
         """Return the definitions with a new one at the place of that of the same name, or at the end."""
-        old = next((definition for definition in self.in_force if _folded(definition.name) == _folded(new.name)), None)
+        old = next(
+            (
+                definition
+                for definition in self.in_force
+                if _normalize_name(definition.name) == _normalize_name(new.name)
+            ),
+            None,
+        )
         if new.kind == "what-if":
             new = replace(new, replaced=old.replaced if old is not None and old.kind == "what-if" else old)
         if old is not None:
@@ -166,7 +173,7 @@ class Definitions:
 
     def _find(self, name: str) -> Definition:
         for definition in self.in_force:
-            if _folded(definition.name) == _folded(name):
+            if _normalize_name(definition.name) == _normalize_name(name):
                 return definition
         known = ", ".join(repr(other.name) for other in self.in_force) or "none"
         raise ValueError(f"no definition in force is called {name!r}; those in force: {known}")
@@ -182,8 +189,8 @@ def changes_attachment(changes: Sequence[Mapping[str, Any]]) -> Attachment:
     return Attachment(AttachmentType.definitions, words, [dict(change) for change in changes])
 
 
-def _definition(change: Mapping[str, Any]) -> Definition:
-    name, sentence, kind, variable = (_text(change, key) for key in ("name", "sentence", "kind", "variable"))
+def _read_definition(change: Mapping[str, Any]) -> Definition:
+    name, sentence, kind, variable = (_text_field(change, key) for key in ("name", "sentence", "kind", "variable"))
     if not name or not sentence:
         raise ValueError("a definition needs `name` and `sentence`, the User's own words")
     for key, text, most in (("name", name, _NAME_CHARS), ("sentence", sentence, _SENTENCE_CHARS)):
@@ -202,7 +209,7 @@ def _definition(change: Mapping[str, Any]) -> Definition:
     return Definition(name, sentence, kind, variable)
 
 
-def _variables(definitions: Iterable[Definition]) -> list[str]:
+def _variable_names(definitions: Iterable[Definition]) -> list[str]:
     """Return the variables of definitions, and of those that come back when a what-if ends."""
     return [
         each.variable
@@ -212,10 +219,10 @@ def _variables(definitions: Iterable[Definition]) -> list[str]:
     ]
 
 
-def _text(change: Mapping[str, Any], key: str) -> str:
+def _text_field(change: Mapping[str, Any], key: str) -> str:
     value = change.get(key)
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def _folded(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return " ".join(name.casefold().replace("_", " ").split())

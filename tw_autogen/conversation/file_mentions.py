@@ -31,13 +31,13 @@ _SUFFIX = re.compile(rf"\.\w{{2,10}}{_AFTER}")
 
 
 @functools.cache
-def _unspaced() -> re.Pattern[str]:
+def _unspaced_pattern() -> re.Pattern[str]:
     return re.compile(f"[{_UNSPACED}]")  # takes 2 ms, which most texts need not
 
 
-def _marked(text: str) -> str:
+def _mark_unspaced(text: str) -> str:
     """Return a text of the same length, in which a mark stands for each letter that needs no blank beside a name."""
-    return text if text.isascii() else _unspaced().sub(_MARK, text)
+    return text if text.isascii() else _unspaced_pattern().sub(_MARK, text)
 
 
 def is_data_or_document(name: str) -> bool:
@@ -82,7 +82,7 @@ def file_names(text: str, exists: Callable[[str], bool] = lambda name: False) ->
         >>> file_names("请问销售.csv和klein.csv里有几行？", {"销售.csv"}.__contains__)
         ['销售.csv', 'klein.csv']
     """
-    marked = _marked(text)
+    marked = _mark_unspaced(text)
     spans = [
         (match.start(group), text[slice(*match.span(group))])
         for match in _QUOTED.finditer(marked)
@@ -95,7 +95,7 @@ def file_names(text: str, exists: Callable[[str], bool] = lambda name: False) ->
         blank = text[max(0, run.start() - 1) : run.start()].isspace()
         for first, end in _ends_of_names(run[0]):
             name = text[run.start() + first : run.start() + end].lstrip("@").removeprefix("./")
-            if found := _begun(name, exists, blank=blank and first == 0):
+            if found := _file_name_part(name, exists, blank=blank and first == 0):
                 spans.append((run.start() + first, found))
     names = dict.fromkeys(name for _, name in sorted(spans))
     return [name for name in names if _is_named_file(re.split(r"[/\\]", name)[-1])]
@@ -112,7 +112,7 @@ def _ends_of_names(run: str) -> list[tuple[int, int]]:
     return found
 
 
-def _begun(name: str, exists: Callable[[str], bool], *, blank: bool) -> str:
+def _file_name_part(name: str, exists: Callable[[str], bool], *, blank: bool) -> str:
     """Return the part of a text that is a file's name; empty if nobody can say where it begins.
 
     Args:
@@ -120,7 +120,7 @@ def _begun(name: str, exists: Callable[[str], bool], *, blank: bool) -> str:
         exists: As for `file_names`.
         blank: Whether a blank stands before it.
     """
-    marked = _marked(name[-_MAX_CHARS:])
+    marked = _mark_unspaced(name[-_MAX_CHARS:])
     breaks = [number for number, before in enumerate(marked, 1) if before == _MARK]
     if not breaks:
         return name
@@ -159,7 +159,7 @@ def names_in_text(names: Iterable[str], text: str) -> set[str]:
         >>> names_in_text(["a.csv", "b.csv", "data.csv"], "look at data/a.csv, and data.csvs")
         {'a.csv'}
     """
-    known, marked = set(names), _marked(text)
+    known, marked = set(names), _mark_unspaced(text)
     sizes = set(map(len, known))
     return {
         name
@@ -189,7 +189,7 @@ def folders_named(name: str, text: str) -> list[str]:
     """
     if not is_data_or_document(name):
         return []
-    marked, ends = _marked(text), f"{re.escape(_marked(name))}{_AFTER}"
+    marked, ends = _mark_unspaced(text), f"{re.escape(_mark_unspaced(name))}{_AFTER}"
     plain = rf"{_BEFORE}(?:\./)?()"
     below = rf"(?<![\w./\\:@~-])(?:\./)?((?:[\w{_MARK}-][\w.{_MARK}-]{{0,254}}/)+)"
     return [

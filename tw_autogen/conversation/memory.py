@@ -44,7 +44,7 @@ class Memory:
             session_id: Which session they belong to.
         """
         every = list(rounds)
-        seen = [_seen(one, role, is_last=one is every[-1]) for one in every]
+        seen = [_round_for_role(one, role, is_last=one is every[-1]) for one in every]
         return cls(role, tuple(seen), session_id)
 
     @property
@@ -60,7 +60,7 @@ class Memory:
         raise LookupError(f"{self.role} has neither written nor received a post yet")
 
 
-def _seen(one: Round, role: str, *, is_last: bool) -> Round:
+def _round_for_role(one: Round, role: str, *, is_last: bool) -> Round:
     mine = [post for post in one.posts if role in (post.send_from, post.send_to)]
 
     def unwrapped(match: re.Match[str]) -> str:

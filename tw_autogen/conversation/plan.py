@@ -151,7 +151,7 @@ class Plan:
             ValueError: there is no step, or a step depends on one that isn't there or, in a circle, on itself.
         """
         found: list[tuple[int, list[str]]] = []
-        lines = _lines(text)
+        lines = _plan_lines(text)
         numbers = sum(map(cls.is_numbered, lines))
         for line in lines:
             numbered, bullet = _NUMBERED.match(line), _BULLET.match(line)
@@ -165,7 +165,7 @@ class Plan:
                 found[-1][1].append(line.strip())
         if not found:
             raise ValueError("the plan has no steps")
-        steps = [_step(number, " ".join(texts)) for number, texts in found]
+        steps = [_parse_step(number, " ".join(texts)) for number, texts in found]
         if len({step.id for step in steps}) < len(steps) and not any(step.depends for step in steps):
             steps = [replace(step, id=number) for number, step in enumerate(steps, 1)]
         plan = cls(tuple(steps))
@@ -203,8 +203,8 @@ class Plan:
         """
         match = _NUMBER.match(text)
         numbered = [step for step in self.steps if match and step.id == int(match[1])]
-        rest = self._worded(text[match.end() :]) if match else []
-        return next(iter([*self._worded(text), *numbered, *rest]), None)
+        rest = self._steps_with_text(text[match.end() :]) if match else []
+        return next(iter([*self._steps_with_text(text), *numbered, *rest]), None)
 
     @property
     def only_report_left(self) -> bool:
@@ -281,13 +281,13 @@ class Plan:
             KeyError: there are no `steps`, or a step has no `id` or `text`.
             ValueError: a status, or a kind of dependency, is unknown, or something is of a wrong type.
         """
-        return cls(tuple(_stored_step(step) for step in _listed(plain["steps"], Mapping, "steps")))
+        return cls(tuple(_stored_step(step) for step in _require_list(plain["steps"], Mapping, "steps")))
 
     def __str__(self) -> str:
         """Return TaskWeaver's text, a step a line, without statuses and roles."""
         return "\n".join(map(str, self.steps))
 
-    def _worded(self, words: str) -> list[Step]:
+    def _steps_with_text(self, words: str) -> list[Step]:
         text = _MARK.sub("", _BULLET.sub(r"\1", words)).strip().casefold()
         return [step for step in self.steps if text and step.text.casefold() == text]
 
@@ -308,7 +308,7 @@ class Plan:
 
 
 def _stored_step(plain: Mapping[str, Any]) -> Step:
-    pairs = _listed(plain.get("depends", ()), list | tuple, "depends")
+    pairs = _require_list(plain.get("depends", ()), list | tuple, "depends")
     numbers = [plain["id"], *(pair[0] for pair in pairs if len(pair) == 2)]
     if len(numbers) != len(pairs) + 1 or not all(type(number) is int for number in numbers):
         raise ValueError(f"a step's number: expected int, and so in pairs with a kind, got {numbers!r:.200}")
@@ -321,7 +321,7 @@ def _stored_step(plain: Mapping[str, Any]) -> Step:
     )
 
 
-def _listed(value: Any, kind: Any, name: str) -> Sequence[Any]:
+def _require_list(value: Any, kind: Any, name: str) -> Sequence[Any]:
     if not isinstance(value, list | tuple) or not all(isinstance(item, kind) for item in value):
         raise ValueError(f"{name}: not of the form that a plan is stored in: {value!r:.200}")
     return value
@@ -331,11 +331,11 @@ def _is_report(step: str) -> bool:
     return _REPORT.search(step) is not None and _MAKES.search(step) is None
 
 
-def _lines(text: str) -> list[str]:
+def _plan_lines(text: str) -> list[str]:
     r"""Return the lines of a plan, also of one whose line breaks are escaped twice, or whose steps stand in one line.
 
     Example:
-        >>> _lines("1. load\\n2. report"), _lines("1) load 2) report"), _lines("1. double it 2 times")
+        >>> _plan_lines("1. load\\n2. report"), _plan_lines("1) load 2) report"), _plan_lines("1. double it 2 times")
         (['1. load', '2. report'], ['1) load', '2) report'], ['1. double it 2 times'])
     """
     if "\n" not in text.strip():
@@ -354,7 +354,7 @@ def _lines(text: str) -> list[str]:
     return [*parts, lines[0][begin:]]
 
 
-def _step(number: int, text: str) -> Step:
+def _parse_step(number: int, text: str) -> Step:
     depends = tuple(
         (int(other[:9]), Depends(mark[1].lower()))
         for mark in _MARK.finditer(text)

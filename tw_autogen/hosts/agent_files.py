@@ -104,12 +104,14 @@ def table_csv(table: Any) -> str:
         ValueError: it has more than 256 million characters; a category takes little memory, whatever its rows write.
     """
     index, text = table.index, _LimitedText()
-    text.refuse_more(sum(map(_longest, [index, *(table.iloc[:, index] for index in range(table.shape[1]))])))
+    text.refuse_more(
+        sum(map(_longest_text_length, [index, *(table.iloc[:, index] for index in range(table.shape[1]))]))
+    )
     table.to_csv(text, index=index.dtype.kind not in "iu" or index.name is not None)
     return text.getvalue()
 
 
-def _longest(values: Any) -> int:
+def _longest_text_length(values: Any) -> int:
     """Return the length of the longest text in a column or index: a row is made whole before it is written."""
     if values.dtype.kind != "O":
         return 0
@@ -136,24 +138,24 @@ def value_words(value: Any) -> str:
     """
     if isinstance(value, str):
         return value
-    return json.dumps(_plain(value, ValueBudget(values=_MAX_VALUES, chars=_MAX_CSV_CHARS)), ensure_ascii=False)
+    return json.dumps(_to_jsonable(value, ValueBudget(values=_MAX_VALUES, chars=_MAX_CSV_CHARS)), ensure_ascii=False)
 
 
-def _plain(value: Any, budget: ValueBudget) -> Any:
+def _to_jsonable(value: Any, budget: ValueBudget) -> Any:
     if isinstance(value, str):
         return budget.take_text(value)
     if isinstance(value, Mapping):
         known = (int, float, type(None))
         return {
-            key if isinstance(key, known) else budget.take_text(str(key)): _plain(one, budget)
+            key if isinstance(key, known) else budget.take_text(str(key)): _to_jsonable(one, budget)
             for key, one in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_plain(one, budget) for one in value]
+        return [_to_jsonable(one, budget) for one in value]
     if getattr(getattr(value, "dtype", None), "kind", "none") in "biufOSU":  # all items of an array, not its ends
         budget.take_table(value)
         listed = value.tolist()
-        return str(value) if isinstance(listed, type(value)) else _plain(listed, budget)  # as a longdouble
+        return str(value) if isinstance(listed, type(value)) else _to_jsonable(listed, budget)  # as a longdouble
     return value if isinstance(value, int | float | None) else budget.take_text(str(value))
 
 

@@ -52,7 +52,7 @@ class _AskedRole(Role):
         asked = memory.last_post
         turn: Turn = kwargs.get("turn") or Turn(memory.rounds[-1], Path.cwd())
         conversation = self._conversation = self._conversation or self._make()
-        message, files = self._worded(asked, turn, conversation.takes_files)
+        message, files = self._compose_message(asked, turn, conversation.takes_files)
         made_since_ns = 0 if conversation.takes_files else time.time_ns()
         try:
             answer = run_abandonable(
@@ -86,7 +86,7 @@ class _AskedRole(Role):
         if self._conversation:
             self._conversation.close()
 
-    def _worded(self, asked: Post, turn: Turn, handed: bool) -> tuple[str, list[Path]]:
+    def _compose_message(self, asked: Post, turn: Turn, handed: bool) -> tuple[str, list[Path]]:
         """Return the task with what is on the board, and the session's files that are named in it."""
         board = inert_output("\n".join(text for role, text in turn.round.read_board().items() if role != self.name))
         task = escape_controls(asked.message)  # the host may print it

@@ -136,7 +136,7 @@ class _AgentFunction:
         if missing:
             raise TypeError(f"{self._spec.name}: missing {', '.join(missing)}")
         asker = self._kept or self._make()
-        message, files = self._message(given, asker.takes_files)
+        message, files = self._compose_message(given, asker.takes_files)
         made_since_ns = 0 if asker.takes_files else time.time_ns()
         try:
             answer = self._ask(asker, message, files)
@@ -153,30 +153,30 @@ class _AgentFunction:
         if self._kept:
             self._kept.close()
 
-    def _message(self, given: Mapping[str, Any], handed: bool) -> tuple[str, list[Path]]:
+    def _compose_message(self, given: Mapping[str, Any], handed: bool) -> tuple[str, list[Path]]:
         files: list[Path] = []
         only = len(given) == 1
         parts = []
         for name, value in given.items():
-            text = self._worded(name, value, files, handed)
+            text = self._describe_value(name, value, files, handed)
             parts.append(text if only and isinstance(value, str) else f"{name}: {text}")
         return escape_controls("\n\n".join(parts)), files  # the host may print it, and code has written it
 
-    def _worded(self, name: str, value: Any, files: list[Path], handed: bool) -> str:
+    def _describe_value(self, name: str, value: Any, files: list[Path], handed: bool) -> str:
         if type(value).__name__ in ("DataFrame", "Series"):
             table = value if type(value).__name__ == "DataFrame" else value.to_frame()
-            path = self._saved(f"{name}.csv", table_csv(table))
+            path = self._save_text(f"{name}.csv", table_csv(table))
             files.append(path)
             return f"the table in {path.name}" if handed else f"a table in {path}, {table_words(table)}"
         text = value_words(value)
         if len(text) <= _LONG_CHARS:
             return text
-        path = self._saved(f"{name}.txt", text)
+        path = self._save_text(f"{name}.txt", text)
         files.append(path)
         place = path.name if handed else path
         return f"a text in {place}, {len(text)} characters; it begins:\n{text[:_HEAD_CHARS]}"
 
-    def _saved(self, name: str, text: str) -> Path:
+    def _save_text(self, name: str, text: str) -> Path:
         """Save what is too much for a message; a hidden folder, because it is nothing for the user."""
         return save_text(self._context.folder, f"{_ASKED}/{self._spec.name}_{name}", text)
 

@@ -64,9 +64,9 @@ def calling(name: str, agent: Any) -> Iterator[Link]:
     links = chain()
     shown = " → ".join([*(one.name for one in links), name])
     if any(one.agent is agent for one in links):
-        raise _refusal(CallCycleError(f"{shown}: an agent can't be called from its own work", name=name))
+        raise _note_refusal(CallCycleError(f"{shown}: an agent can't be called from its own work", name=name))
     if len(links) >= _MAX_DEPTH:
-        raise _refusal(CallCycleError(f"{shown}: {_MAX_DEPTH} agents deep is as far as calls go", name=name))
+        raise _note_refusal(CallCycleError(f"{shown}: {_MAX_DEPTH} agents deep is as far as calls go", name=name))
     link = Link(name, agent)
     try:
         with continued((*links, link)):
@@ -100,10 +100,10 @@ def asking(name: str, agent: Any, *, enters: bool) -> Iterator[Link]:
             if link.refused is None:
                 raise
     if link.refused is not None:
-        raise _refusal(link.refused)
+        raise _note_refusal(link.refused)
 
 
-def _refusal(error: CallCycleError) -> CallCycleError:
+def _note_refusal(error: CallCycleError) -> CallCycleError:
     """Note a refused cycle with the agent in whose work it was refused, and return it."""
     for one in chain()[-1:]:
         one.refused = error

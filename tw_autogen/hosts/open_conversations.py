@@ -119,7 +119,7 @@ class Conversations(Generic[Kept]):
     def close(self) -> None:
         """Forget all conversations; new ones may begin afterwards."""
         with self._guard:
-            conversations = [*self._partners.values(), *self._services.values(), *self._open()]
+            conversations = [*self._partners.values(), *self._services.values(), *self._open_conversations()]
             self._partners.clear()
             self._services.clear()
             self._used.clear()
@@ -127,9 +127,9 @@ class Conversations(Generic[Kept]):
 
     def __len__(self) -> int:
         """Return how many sessions are open."""
-        return len(self._open())
+        return len(self._open_conversations())
 
-    def _open(self) -> list[Kept]:
+    def _open_conversations(self) -> list[Kept]:
         """Return the conversations with an open session, that unused for longest first."""
         conversations = (one() for one in list(self._used.values()))
         return [one for one in conversations if one is not None and one.session is not None]
@@ -144,7 +144,7 @@ class Conversations(Generic[Kept]):
             self._used.move_to_end(id(used))
             for index in [key for key, one in self._used.items() if one() is None]:
                 del self._used[index]
-            others = [one for one in self._open() if one is not used]
+            others = [one for one in self._open_conversations() if one is not used]
             surplus = [other for other in others if not other.busy][: max(0, len(others) + 1 - self.most_open)]
             for one in surplus:  # where two requests end at once, each closes others; a next request marks it again
                 del self._used[id(one)]

@@ -119,7 +119,7 @@ class PartnerConversation:
         self._guard = threading.RLock()
         self._stopped: threading.Event | None = None
         self._end: weakref.finalize[Any, Any] = weakref.finalize(self, int)
-        me = weakref.WeakMethod(self._idled)
+        me = weakref.WeakMethod(self._close_if_idle)
         self._idle_seconds, self._idle = idle_seconds, IdleTimer(lambda: (idled := me()) and idled())
         weakref.finalize(self, self._idle.stop).atexit = False
 
@@ -143,7 +143,7 @@ class PartnerConversation:
     def open(self) -> Session:
         """Return the open session; open one if there is none."""
         with self._guard:
-            return self.session or self._begin(self._make())
+            return self.session or self._adopt_session(self._make())
 
     def hand_over(self, files: FilesWanted) -> None:
         """Keep files for the next request; they are copied read-only into the session's folder and described.
@@ -177,7 +177,7 @@ class PartnerConversation:
             Exception: what the model's client raised.
         """
         with self.turn(stopped) as session:
-            return self._put(session, news, stopped, show=show)
+            return self._ask_session(session, news, stopped, show=show)
 
     def answer(self, chat: Sequence[Line], *, goes_on: bool, rules: str, stopped: threading.Event) -> Reply | None:
         """Answer what is new in a whole chat; words that did not pass through here are remembered as rounds.
@@ -201,7 +201,7 @@ class PartnerConversation:
                 return None
             count = len(session.rounds)
             try:
-                reply = self._put(session, news, stopped, rules=rules)
+                reply = self._ask_session(session, news, stopped, rules=rules)
             except BaseException:
                 if len(session.rounds) == count:  # no round has begun, so the lines are still new
                     self._known = known
@@ -227,7 +227,7 @@ class PartnerConversation:
             with self._guard:
                 self._stopped = stopped
             self._idle.stop()
-            yield self._opened(stopped)
+            yield self._open_session(stopped)
         finally:
             with self._guard:
                 self._stopped = None
@@ -245,19 +245,19 @@ class PartnerConversation:
             session: The session that answers.
             chat: All messages of the host's chat, oldest first.
         """
-        rest = self._unknown(chat)
+        rest = self._new_lines(chat)
         if not rest:  # the same chat again: its last request is asked again, unless the agent spoke last
             return [] if not chat or chat[-1].own else list(self._asked)
         last = max((index for index, line in enumerate(rest) if line.own), default=-1) + 1
-        for line in rounds_of_lines(rest[:last], session.entry, self._words):
+        for line in rounds_of_lines(rest[:last], session.entry, self._words_of_lines):
             session.remember(line)
-        self._note([(line.own, line.text) for line in rest])
+        self._note_known_lines([(line.own, line.text) for line in rest])
         self._asked = list(rest[last:])
         return self._asked
 
     def said(self, text: str) -> None:
         """Mark that the agent has answered; the host may word the answer otherwise."""
-        self._note([(True, text)])
+        self._note_known_lines([(True, text)])
 
     def compose_request(self, session: Session, request: str, rules: str) -> tuple[str, list[Path]]:
         """Return a request with what is to be noted at its head, and the files that go along.
@@ -324,7 +324,7 @@ class PartnerConversation:
         if session is not None:
             session.close()
 
-    def _idled(self) -> None:
+    def _close_if_idle(self) -> None:
         """Close after a long silence, unless a request has begun meanwhile."""
         if self._idle.is_mine(threading.current_thread()):
             self.close_unless_busy()
@@ -335,7 +335,7 @@ class PartnerConversation:
         if session is not None:
             session.interrupt()
 
-    def _opened(self, stopped: threading.Event) -> Session:
+    def _open_session(self, stopped: threading.Event) -> Session:
         """Return the open session, or open one; not for a request that was stopped meanwhile."""
         if stopped.is_set():
             raise _never_begun()
@@ -346,7 +346,7 @@ class PartnerConversation:
         session = self._make()  # without the guard: it takes a while, and may be stopped
         with self._guard:
             if not stopped.is_set():
-                return self._begin(session)
+                return self._adopt_session(session)
         session.close()
         raise _never_begun()
 
@@ -360,7 +360,7 @@ class PartnerConversation:
                     self._end.detach()
                     self._past, self._session = self.rounds, None
 
-    def _begin(self, session: Session) -> Session:
+    def _adopt_session(self, session: Session) -> Session:
         for round_ in self.rounds:
             session.remember(round_)
         self._past, self._session, self._files_sent, self._rules = [], session, 0, None
@@ -370,7 +370,7 @@ class PartnerConversation:
         _ALIVE.add(self)
         return session
 
-    def _put(
+    def _ask_session(
         self,
         session: Session,
         news: Sequence[Line],
@@ -387,7 +387,7 @@ class PartnerConversation:
             if show is not None:
                 show(event)
 
-        request, files = self.compose_request(session, self._words(news) if news else CONTINUE, rules)
+        request, files = self.compose_request(session, self._words_of_lines(news) if news else CONTINUE, rules)
         session.subscribe(watch)
         try:
             answer = session.ask(request, files, images=[url for line in news for url in line.images])
@@ -397,15 +397,15 @@ class PartnerConversation:
         finally:
             session.unsubscribe(watch)
 
-    def _words(self, lines: Sequence[Line]) -> str:
+    def _words_of_lines(self, lines: Sequence[Line]) -> str:
         """Return the words of lines; the first who speaks in this conversation is its user, others stand by name."""
         self._asker = self._asker or next((line.name for line in lines if line.name), "")
         return words_of(lines, self._asker)
 
-    def _note(self, lines: Sequence[tuple[bool, str]]) -> None:
+    def _note_known_lines(self, lines: Sequence[tuple[bool, str]]) -> None:
         self._known = [*self._known, *lines][-_MAX_KNOWN:]
 
-    def _unknown(self, chat: Sequence[Line]) -> Sequence[Line]:
+    def _new_lines(self, chat: Sequence[Line]) -> Sequence[Line]:
         """Return the part of a chat after what is known.
 
         The known lines are looked for at the chat's beginning, which may be missing: as many of them as fit. The host
@@ -416,7 +416,7 @@ class PartnerConversation:
         answered = bool(self._known) and self._known[-1][0]
         for known in (self._known, self._known[:-1] if answered else []):  # the host may have dropped the last answer
             for count in range(min(len(chat), len(known)), 0, -1):
-                if _fits(known[-count:], chat, earlier):
+                if _starts_with_known(known[-count:], chat, earlier):
                     return chat[count:]
         if not self._known:
             return chat
@@ -424,7 +424,9 @@ class PartnerConversation:
         return [*(line for line in rest[:-1] if (False, line.text) not in earlier), *rest[-1:]]
 
 
-def _fits(known: Sequence[tuple[bool, str]], chat: Sequence[Line], said: Collection[tuple[bool, str]]) -> bool:
+def _starts_with_known(
+    known: Sequence[tuple[bool, str]], chat: Sequence[Line], said: Collection[tuple[bool, str]]
+) -> bool:
     """Return whether a chat begins with these lines, a request among them, and goes on with no answer that was said."""
     pairs = zip(known, chat, strict=False)
     alike = all(own == line.own and (own or text == line.text) for (own, text), line in pairs)

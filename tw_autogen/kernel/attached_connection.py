@@ -187,7 +187,7 @@ class FileConnection(Connection):
             self.info["ip"] = f"\0{info['ip'][1:]}"  # without a file
         key = info["key"].encode()
         self._sender, self._reader = Sender(key), MessageDecoder(key)
-        self._control = self._open("control")
+        self._control = self._open_channel("control")
         try:
             self._connect()
         except OSError:
@@ -276,7 +276,7 @@ class LocalAttachedProcess(AttachedProcess):
         if not 1 < pid <= _LARGEST_PID or pid == os.getpid():
             return
         if sys.platform != "linux":
-            self.pid = pid if _exists(pid) else 0
+            self.pid = pid if _process_exists(pid) else 0
             return
         with contextlib.suppress(OSError):
             self._descriptor = os.pidfd_open(pid)
@@ -292,7 +292,7 @@ class LocalAttachedProcess(AttachedProcess):
 
     def alive(self) -> bool:
         """Return whether it runs, and is still attached."""
-        if not self.how and self.pid and not self._runs():
+        if not self.how and self.pid and not self._is_running():
             self.how = _ENDED
         return not self.how
 
@@ -300,10 +300,10 @@ class LocalAttachedProcess(AttachedProcess):
         """Return whether a process listens at its address."""
         return self._listens()
 
-    def _runs(self) -> bool:
+    def _is_running(self) -> bool:
         if self._descriptor >= 0:
             return not wait_readable(self._descriptor, 0)
-        return _exists(self.pid)
+        return _process_exists(self.pid)
 
     def lose(self, how: str) -> None:
         """Note that it can't be reached."""
@@ -330,7 +330,7 @@ class LocalAttachedProcess(AttachedProcess):
             self.lose("it was left")
 
 
-def _exists(pid: int) -> bool:
+def _process_exists(pid: int) -> bool:
     """Return whether there is such a process; True on Windows, where looking would end it."""
     if sys.platform == "win32":
         return True

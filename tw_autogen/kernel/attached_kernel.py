@@ -247,7 +247,7 @@ class AttachedKernel(LiveKernel):
         return []
 
     def _after_cell(self, live: KernelClient, outcome: RawResult) -> list[Log]:
-        outcome.report["artifacts"] = self._saved(outcome.shown)
+        outcome.report["artifacts"] = self._save_pictures(outcome.shown)
         if "variables" not in outcome.report:
             with contextlib.suppress(KernelError):  # a cell of the user's runs by now: what was known stays
                 self._await_free(_LOOK_SECONDS, says=False)
@@ -278,7 +278,7 @@ class AttachedKernel(LiveKernel):
     def _look_after(self, live: KernelClient, outcome: RawResult) -> None:
         """Leave a kernel that gave no reply: it was restarted, or its user interrupted what asks."""
 
-    def _saved(self, shown: Sequence[dict[str, Any]]) -> list[list[str]]:
+    def _save_pictures(self, shown: Sequence[dict[str, Any]]) -> list[list[str]]:
         """Write displayed pictures into the session's folder; return them as rows of a report."""
         rows = []
         for data in shown[: self._settings.max_artifacts]:
@@ -416,7 +416,7 @@ class AttachedRequest(PendingRequest):
         if outcome.answer_lost and not outcome.died:
             outcome.report = {"error": f"This cell was run, but {ANSWER_LOST}."}
         elif outcome.reply is None and not outcome.died:
-            outcome.died = self._left("it gave no answer to this cell, as one that is restarted")
+            outcome.died = self._give_up_kernel("it gave no answer to this cell, as one that is restarted")
         reply = outcome.reply or {}
         if reply.get("status") == "error" and not outcome.died:
             lines = reply.get("traceback")
@@ -442,12 +442,12 @@ class AttachedRequest(PendingRequest):
                 self._take_output(content["name"], str(content.get("text", "")))
             elif kind in ("execute_result", "display_data") and len(self.outcome.shown) < _MAX_SHOWN:
                 data = content["data"] if isinstance(content.get("data"), dict) else {}
-                self._show(data)
+                self._keep_picture(data)
                 if kind == "execute_result":
                     self._result = str(data.get("text/plain", ""))
         return came
 
-    def _show(self, data: Mapping[str, Any]) -> None:
+    def _keep_picture(self, data: Mapping[str, Any]) -> None:
         """Keep a picture that was displayed, of all that it is displayed as, until they take too much together."""
         picture = next((one for one in _PICTURES if isinstance(data.get(one), str)), None)
         if picture is None:
@@ -472,7 +472,7 @@ class AttachedRequest(PendingRequest):
             self._send_again()
             return
         if any(str(result.get("evalue")) == f"No module named {PACKAGE!r}" for result in expression_results(reply)):
-            self.outcome.died = self.outcome.died or self._left("it was restarted")
+            self.outcome.died = self.outcome.died or self._give_up_kernel("it was restarted")
 
     def _send_again(self) -> None:
         """Send the request again: a cell of the user's failed, and Jupyter drops what waits behind such a cell."""
@@ -492,12 +492,12 @@ class AttachedRequest(PendingRequest):
         self.outcome.stopped = why
         leave = call_expression("answer", _LEAVE, module="attached")
         self._connection.request("", expressions={"a": leave}, silent=True)
-        self.outcome.died = self._left("this cell waits behind one of yours, and will still run after it")
+        self.outcome.died = self._give_up_kernel("this cell waits behind one of yours, and will still run after it")
 
     def _watch_clock(self) -> None:
         super()._watch_clock()
         self.outcome.killed = False  # the process runs on
 
-    def _left(self, how: str) -> str:
+    def _give_up_kernel(self, how: str) -> str:
         self._process.lose(how)
         return self._process.end()

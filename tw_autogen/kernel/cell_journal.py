@@ -78,7 +78,7 @@ class CellJournal:
             whole = data[: data.rfind(b"\n") + 1]
             self._seals.take_all(whole)
             if not (self._seals.holds or self._trust):
-                self._refuse()
+                self._refuse_saved_cells()
                 return []
             if not data:  # a copy of the variables belongs to lines before it
                 with contextlib.suppress(FileNotFoundError):
@@ -94,11 +94,11 @@ class CellJournal:
             held += needed if fits else 0
             entries.append((bounded_json.load_object(line) or {}) if fits else {})
         self.position, self._held = len(entries), held
-        if len(whole) < len(data) and self._fits(_CUT_OFF) and self._write(_CUT_OFF):
+        if len(whole) < len(data) and self._has_room_for(_CUT_OFF) and self._append_line(_CUT_OFF):
             entries.append({})
         return entries
 
-    def _refuse(self) -> None:
+    def _refuse_saved_cells(self) -> None:
         """Count what lies there as missing; it stays until something is written in its place."""
         self.position = 0
         if not self.refusal:
@@ -151,11 +151,11 @@ class CellJournal:
         self.start_over()
         if self._seals is None:
             self._reopen()
-        if not self._fits(text):
+        if not self._has_room_for(text):
             return False
-        if not self._write(text):
+        if not self._append_line(text):
             self._reopen()
-            self._write(text)
+            self._append_line(text)
         return True
 
     def _reopen(self) -> None:
@@ -186,13 +186,13 @@ class CellJournal:
                 folder.remove_tree(_OLD, seconds=_REMOVAL_SECONDS)
             folder.move(FOLDER, _OLD)
 
-    def _fits(self, text: str) -> bool:
+    def _has_room_for(self, text: str) -> bool:
         """Return whether a line will be read with those before it; as long again as it is, its seal may be."""
         needed = estimate_parsed_bytes(text.encode())
         fits = self._bytes + 2 * len(text) <= _MAX_FILE_BYTES and self._held + needed <= MAX_BYTES
         return fits and self.position < _MAX_LINES
 
-    def _write(self, text: str) -> bool:
+    def _append_line(self, text: str) -> bool:
         """Add a line; return False if the file is not as this has left it, or can't be written."""
         if self._seals is None:
             return False

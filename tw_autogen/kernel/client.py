@@ -141,7 +141,7 @@ class KernelClient:
         self._handle.watch()
         self._exchange.sweep()
         send = functools.partial(self._connection.request, code, expressions=self._handle.expressions)
-        return self._running(send, seconds, on_output, self._crash_output)
+        return self._start_request(send, seconds, on_output, self._crash_output)
 
     def ask(self, op: str, **fields: Any) -> dict[str, Any]:
         """Ask the bridge in the kernel; give its answer.
@@ -149,7 +149,7 @@ class KernelClient:
         Raises:
             KernelError: the process ended, or did not answer in time and was killed.
         """
-        return self._answer({"op": op, **fields}, self._settings.load_seconds)
+        return self._ask_kernel({"op": op, **fields}, self._settings.load_seconds)
 
     def move_files(self, op: str, names: Sequence[str], *, seconds: float) -> dict[str, Any]:
         """Ask the bridge to take or to give files, in a time that no call of code to the host adds to.
@@ -162,11 +162,11 @@ class KernelClient:
         Raises:
             KernelError: the process ended, or it was stopped, by the time limit or an interrupt, and lives.
         """
-        return self._answer({"op": op, "files": names}, seconds, serves=False)
+        return self._ask_kernel({"op": op, "files": names}, seconds, serves=False)
 
     def hello(self) -> dict[str, Any]:
         """Ask the bridge whether it still answers, and for the variables; raises as `ask` does, and sooner."""
-        return self._answer({"op": "hello"}, min(self._settings.load_seconds, _HELLO_SECONDS))
+        return self._ask_kernel({"op": "hello"}, min(self._settings.load_seconds, _HELLO_SECONDS))
 
     def request_rollback(self, code: str) -> None:
         """Ask that the next cell is undone when it ends, if it is this one."""
@@ -182,11 +182,11 @@ class KernelClient:
             KernelError: as `ask`, and sooner.
         """
         asked = {"op": "finish_checkpoint", "position": position, "seconds": _FINISH_SECONDS}
-        self._answer(asked, _FINISH_SECONDS + _HELLO_SECONDS)
+        self._ask_kernel(asked, _FINISH_SECONDS + _HELLO_SECONDS)
 
     def tell(self, op: str, **fields: Any) -> str:
         """Ask the bridge to do something before the next cell; return the request's id, its answer is not awaited."""
-        return self._sender({"a": self._call("answer", json.dumps({"op": op, **fields}))})()
+        return self._sender({"a": self._call_expression("answer", json.dumps({"op": op, **fields}))})()
 
     @property
     def owned(self) -> bool:
@@ -226,10 +226,10 @@ class KernelClient:
             **self._handle.options,
         }
         bundle = "None" if self._handle.has_bridge else install_expression()
-        start = self._call("start", json.dumps(options))
-        hello = self._call("answer", json.dumps({"op": "hello"}))
+        start = self._call_expression("start", json.dumps(options))
+        hello = self._call_expression("answer", json.dumps({"op": "hello"}))
         send = self._sender({"a": bundle, "b": start, "c": hello})
-        outcome = self._running(send, self._settings.start_seconds).wait()
+        outcome = self._start_request(send, self._settings.start_seconds).wait()
         self._check(outcome, self._settings.start_seconds)
         error = _first_error(outcome.reply or {})
         greeting = outcome.report.get("ok")
@@ -242,14 +242,16 @@ class KernelClient:
         if not (heard or await_kernel_info(self._connection, self.process.alive, patience)):
             raise KernelError("no output comes from the kernel", folder=self._folder)
 
-    def _answer(self, question: Mapping[str, Any], seconds: float, *, serves: bool = True) -> dict[str, Any]:
+    def _ask_kernel(self, question: Mapping[str, Any], seconds: float, *, serves: bool = True) -> dict[str, Any]:
         text = json.dumps(question)
         if self._handle.files is None or len(text) <= PIECE:
             return self._evaluate("answer", text, seconds, serves=serves)
         return self._evaluate("answer_file", self.codec.leave(text), seconds, serves=serves)
 
     def _evaluate(self, function: str, argument: str, seconds: float, *, serves: bool = True) -> dict[str, Any]:
-        outcome = self._running(self._sender({"a": self._call(function, argument)}), seconds, serves=serves).wait()
+        outcome = self._start_request(
+            self._sender({"a": self._call_expression(function, argument)}), seconds, serves=serves
+        ).wait()
         self._check(outcome, seconds)
         if self._handle.files is None or "file" not in outcome.report:
             return outcome.report
@@ -263,7 +265,7 @@ class KernelClient:
     def _sender(self, expressions: Mapping[str, str]) -> Callable[[], str]:
         return functools.partial(self._connection.request, "", expressions=expressions, silent=True)
 
-    def _call(self, function: str, argument: str) -> str:
+    def _call_expression(self, function: str, argument: str) -> str:
         return call_expression(function, argument, module=self._handle.module)
 
     def _check(self, outcome: RawResult, seconds: float) -> None:
@@ -283,7 +285,7 @@ class KernelClient:
             return text if of == request else ""
         return ""
 
-    def _running(
+    def _start_request(
         self,
         send: Callable[[], str],
         seconds: float,

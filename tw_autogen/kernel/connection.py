@@ -104,17 +104,17 @@ class MessageDecoder:
         self._seen[digest] = None
         if len(self._seen) > _MAX_DIGESTS:
             self._seen.popitem(last=False)
-        return _message(header, parent, content)
+        return _parse_message(header, parent, content)
 
 
-def _message(header: bytes, parent: bytes, content: bytes) -> dict[str, Any] | None:
+def _parse_message(header: bytes, parent: bytes, content: bytes) -> dict[str, Any] | None:
     if max(len(header), len(parent)) > _LARGEST_HEADER:
         return None
-    read = _object(header)
+    read = _parse_object(header)
     if read is None or not isinstance(read.get("msg_type"), str) or read["msg_type"] in _UNREAD:
         return None
-    parent_header = _object(parent)
-    body = _object(content) if estimate_parsed_bytes(content) <= MAX_BYTES else {}
+    parent_header = _parse_object(parent)
+    body = _parse_object(content) if estimate_parsed_bytes(content) <= MAX_BYTES else {}
     if parent_header is None or body is None:
         return None
     return {
@@ -125,7 +125,7 @@ def _message(header: bytes, parent: bytes, content: bytes) -> dict[str, Any] | N
     }
 
 
-def _object(part: bytes) -> dict[str, Any] | None:
+def _parse_object(part: bytes) -> dict[str, Any] | None:
     return bounded_json.load_object(part.decode("utf-8", "replace"))
 
 
@@ -151,12 +151,12 @@ def _runtime_folder() -> Path:
     Code may write nowhere near (`path_policy`).
     """
     first = temporary_folder()
-    if _short(first):
+    if _fits_socket_path(first):
         return first
     for place in ("/tmp", "/var/tmp"):  # TMPDIR lies too deep
         with contextlib.suppress(OSError):
             made = temporary_folder(place=place)
-            if _short(made):
+            if _fits_socket_path(made):
                 first.rmdir()
                 return made
             made.rmdir()
@@ -180,7 +180,7 @@ def _free_ports(count: int) -> list[int]:
         return [int(bound_sock.getsockname()[1]) for bound_sock in sockets]
 
 
-def _short(folder: Path) -> bool:
+def _fits_socket_path(folder: Path) -> bool:
     return len(os.fsencode(folder / _SOCKET)) <= _LONGEST_PATH
 
 
@@ -218,7 +218,7 @@ class Connection:
 
     def __init__(self, *, opens: bool = True, binds: bool = True) -> None:
         self.runtime = _runtime_folder()
-        by_file = os.name == "posix" and _short(self.runtime)
+        by_file = os.name == "posix" and _fits_socket_path(self.runtime)
         self.log = self.runtime / "log"
         self._starts = 0
         self._binds = binds and by_file
@@ -263,7 +263,7 @@ class Connection:
         with contextlib.ExitStack() as held:
             log = os.open(self.log, _NEW, 0o600)
             held.callback(os.close, log)
-            bound = {number: held.enter_context(self._bound(number)) for number in self._numbers()}
+            bound = {number: held.enter_context(self._bind_socket(number)) for number in self._port_numbers()}
             yield Start(own, file, log, {number: sock.fileno() for number, sock in bound.items()})
             if self._opens and not self._channels and (self._binds or self.info["transport"] != "ipc"):
                 self._connect()  # while the process starts; the sockets are bound, so that it does not fail
@@ -272,10 +272,10 @@ class Connection:
         """Remove the folder of the process that has ended."""
         remove_folder(self.own)
 
-    def _numbers(self) -> list[int]:
+    def _port_numbers(self) -> list[int]:
         return [int(self.info[port]) for port in _PORTS] if self._binds else []
 
-    def _bound(self, number: int) -> socket.socket:
+    def _bind_socket(self, number: int) -> socket.socket:
         """Return a new listening socket at the path of an earlier one, which nothing that code has kept listens to."""
         path = f"{self.info['ip']}-{number}"
         if self._starts > 1:
@@ -334,7 +334,7 @@ class Connection:
             places: Paths of the sockets, by the names of their ports; None: as `info` says.
         """
         for channel in CHANNELS:
-            self._channels[channel] = self._open(channel, places)
+            self._channels[channel] = self._open_channel(channel, places)
 
     @property
     def shell(self) -> ZmtpSocket:
@@ -448,7 +448,9 @@ class Connection:
         _close(held)
         remove_folder(self.runtime)
 
-    def _open(self, channel: Channel | Literal["control"], places: Mapping[str, str] | None = None) -> ZmtpSocket:
+    def _open_channel(
+        self, channel: Channel | Literal["control"], places: Mapping[str, str] | None = None
+    ) -> ZmtpSocket:
         ip, port = self.info["ip"], self.info[f"{channel}_port"]
         kind: Literal["DEALER", "SUB"] = "SUB" if channel == "iopub" else "DEALER"
         if places is not None:

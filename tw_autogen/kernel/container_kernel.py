@@ -107,34 +107,34 @@ class ContainerProcess(CommandProcess):
 
     def interrupt(self) -> None:
         """Send it SIGINT through the engine."""
-        self._order("kill", "--signal=INT", self._name)
+        self._run_engine("kill", "--signal=INT", self._name)
 
     def _stop(self, dead_already: bool) -> int:
         code = self._process.wait() if dead_already else self._remove()
         if dead_already and code < 0:  # the engine's command was killed, perhaps not the container
-            self._order("rm", "--force", self._name)
+            self._run_engine("rm", "--force", self._name)
         if self._process.stdin is not None:
             self._process.stdin.close()
         return code
 
-    def _words(self, code: int) -> str:
+    def _describe_exit(self, code: int) -> str:
         if code == 125:
             return "the engine could not start the container (exit code 125)"
         if code in (126, 127):
             return f"the image has no such Python (exit code {code})"
-        return super()._words(128 - code if 128 < code <= 128 + signal.NSIG else code)
+        return super()._describe_exit(128 - code if 128 < code <= 128 + signal.NSIG else code)
 
     def _remove(self) -> int:
-        self._order("rm", "--force", self._name)
+        self._run_engine("rm", "--force", self._name)
         try:
             return self._process.wait(_COMMAND_SECONDS / 4)
         except subprocess.TimeoutExpired:  # it had not made the container yet, or hangs
             self._process.kill()
             code = self._process.wait()
-            self._order("rm", "--force", self._name)
+            self._run_engine("rm", "--force", self._name)
             return code
 
-    def _order(self, *arguments: str) -> None:
+    def _run_engine(self, *arguments: str) -> None:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # the time limit and the end come anyway
             subprocess.run(
                 [self._engine, *arguments],

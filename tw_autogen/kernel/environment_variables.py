@@ -69,7 +69,7 @@ def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -
     passed = variables(host, matcher((*_PASSED, *allowed)))
     for name in SEARCHED:  # a folder that is missing could be made by code
         if name in passed:
-            there = _present(passed.pop(name))
+            there = _present_folders(passed.pop(name))
             passed |= {name: there} if there else {}
     if "PYTHONPATH" in passed:  # kernels begin in another folder than this process
         places = [os.path.abspath(part) for part in passed["PYTHONPATH"].split(os.pathsep) if part]
@@ -82,7 +82,7 @@ def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -
 
 
 @functools.cache
-def _present(value: str) -> str:
+def _present_folders(value: str) -> str:
     """Return those of several folders that were there when this was called first, by their absolute paths."""
     return os.pathsep.join(os.path.abspath(part) for part in value.split(os.pathsep) if os.path.isdir(part))
 

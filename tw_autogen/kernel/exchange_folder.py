@@ -48,18 +48,18 @@ class HostExchange:
     def open(self, name: str) -> BinaryIO:
         """Open a file that the kernel wrote."""
         _check_plain(name)
-        with self._opened() as exchange:
+        with self._open_exchange() as exchange:
             return exchange.open_file(name)
 
     def remove(self, name: str) -> None:
         """Remove a file that was read; what is not there, or no longer in the folder, stays as it is."""
-        with contextlib.suppress(OSError), self._opened() as exchange:
+        with contextlib.suppress(OSError), self._open_exchange() as exchange:
             _check_plain(name)
             exchange.remove(name)
 
     def sweep(self) -> None:
         """Remove the files that were there at the last sweep too: nobody reads them, such as those of failed calls."""
-        with contextlib.suppress(OSError), self._opened() as exchange:
+        with contextlib.suppress(OSError), self._open_exchange() as exchange:
             crossing = tuple(f"{side}-{self.token}-" for side in ("host", "kernel"))
             entries = exchange.walk(enter=lambda name: False)
             there = {entry.name for entry in entries if entry.is_file and entry.name.startswith(crossing)}
@@ -68,7 +68,7 @@ class HostExchange:
             self._unread = there - self._unread
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[SafeFolder]:
+    def _open_exchange(self) -> Iterator[SafeFolder]:
         with SafeFolder(self._folder) as folder, folder.open_folder(FOLDER, same_mount=True) as exchange:
             _check_owner(exchange, FOLDER, self._uid)
             yield exchange

@@ -49,7 +49,7 @@ def error_text(outcome: RawResult, *, lost: str = LOST) -> str:
         return f"Stopped {outcome.stopped}: the code did not react to an interrupt, so the kernel was killed. {lost}"
     if outcome.died:
         return f"The kernel died while this cell ran: {outcome.died}. {lost}"
-    undone = _undone(outcome.report)
+    undone = _undone_note(outcome.report)
     kept = "" if undone else "; variables are kept"
     if outcome.stopped:
         head = f"Stopped {outcome.stopped}, by an interrupt{kept}."
@@ -83,7 +83,7 @@ def rows(report: dict[str, Any], key: str, width: int) -> list[list[str]]:
     left = _MAX_CHARS
     for one in found if isinstance(found, list) else []:
         if isinstance(one, list) and len(one) == width:
-            row = [_plain(value) for value in one]
+            row = [_clip_value(value) for value in one]
             left -= _ROW_CHARS + sum(map(len, row))
             if left < 0:
                 break
@@ -91,14 +91,14 @@ def rows(report: dict[str, Any], key: str, width: int) -> list[list[str]]:
     return kept
 
 
-def _plain(value: Any) -> str:
+def _clip_value(value: Any) -> str:
     """Return a value of a report as text, cut: code may have written it."""
     if isinstance(value, (dict, list)):
         return ""
     return clip(str(value), _VALUE_CHARS) if value is not None else ""
 
 
-def _undone(report: dict[str, Any]) -> str:
+def _undone_note(report: dict[str, Any]) -> str:
     if not isinstance(report.get(ROLLBACK), list):
         return ""
     names = ", ".join(str(name) for name, _ in rows(report, ROLLBACK, 2))
@@ -133,7 +133,7 @@ def execution_of(
         stdout=outcome.stdout.text(),
         stderr=outcome.stderr.text(),
         logs=(*(Log(*row) for row in rows(report, "logs", 3)), *logs, *_lost_output(outcome), *not_undone(report)),
-        artifacts=tuple(_artifacts(report, folder, settings.max_artifacts)),
+        artifacts=tuple(_readable_artifacts(report, folder, settings.max_artifacts)),
         variables=variables,
         error="" if ok else error_text(outcome, lost=lost),
         state_lost=bool(outcome.died),
@@ -152,7 +152,7 @@ def _print_ends(report: dict[str, Any]) -> tuple[int, ...]:
     return tuple(ends) if sane else ()
 
 
-def _artifacts(report: dict[str, Any], folder: Path, most: int) -> Iterator[Artifact]:
+def _readable_artifacts(report: dict[str, Any], folder: Path, most: int) -> Iterator[Artifact]:
     found = rows(report, "artifacts", 4)[:most]
     if not found:
         return

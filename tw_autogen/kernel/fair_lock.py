@@ -43,7 +43,7 @@ class FairLock:
                 if self._holder is not None and self._holder in inside:
                     raise LockTimeout
                 self._line.append((turn, mine))
-                self._next()
+                self._wake_next()
             if not mine.wait(self._seconds if seconds is None else seconds):
                 raise LockTimeout
             before = _INSIDE.set((*inside, turn))
@@ -60,9 +60,9 @@ class FairLock:
                 self._holder = None
             elif (turn, mine) in self._line:
                 self._line.remove((turn, mine))
-            self._next()
+            self._wake_next()
 
-    def _next(self) -> None:
+    def _wake_next(self) -> None:
         if self._holder is None and self._line:
             self._holder, its = self._line.popleft()
             its.set()

@@ -86,7 +86,7 @@ class FileTransfer:
         with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
             changed, left = report["files"]
             named = [(str(name), int(size)) for name, size in changed[:MAX_FILES]]
-            return self._move(ask, "give", named, _words(left), seconds)
+            return self._move(ask, "give", named, _short_texts(left), seconds)
         return []
 
     def _move(
@@ -94,14 +94,14 @@ class FileTransfer:
     ) -> list[Log]:
         until = time.monotonic() + seconds
         rest = [name for name, _ in changed]
-        for names in _loads(changed):
+        for names in _batch_names(changed):
             remaining = until - time.monotonic()
             answer = ask(op, names, remaining) if remaining > 0 else {"error": f"{seconds:g} s were over"}
             failed = answer.get("ok")
             if not isinstance(failed, list):
-                left += _words([_not_moved(rest, str(answer.get("error") or "no answer"))])
+                left += _short_texts([_not_moved(rest, str(answer.get("error") or "no answer"))])
                 break
-            left += _words(failed)[: max(_MAX_LEFT - len(left), 0)]
+            left += _short_texts(failed)[: max(_MAX_LEFT - len(left), 0)]
             note = self._mirror.note_sent if op == "take" else self._mirror.note
             for name in set(names) - {str(failure).partition(NOT_COPIED)[0] for failure in failed}:
                 note(name)
@@ -122,7 +122,7 @@ class FileTransfer:
         check_fields(asked, _FIELDS[what], f"a request to {what!r} files")
         if what == "changed":
             return self._mirror.changed()
-        name = _plain(asked["file"])
+        name = _allowed_name(asked["file"])
         if what == "read":
             return self._read(name, asked["place"], min(asked["size"], PIECE))
         if what == "write":
@@ -144,9 +144,9 @@ class FileTransfer:
     def _write(self, name: str, place: int, data: bytes, *, last: bool) -> None:
         with SafeFolder(self._folder) as folder:
             if place == 0:
-                self._drop(folder, name)
+                self._drop_part(folder, name)
                 while len(self._parts) >= _MAX_PARTS:
-                    self._drop(folder, next(iter(self._parts)))
+                    self._drop_part(folder, next(iter(self._parts)))
                 with hidden_folder(folder, FOLDER):
                     self._parts[name] = f"{FOLDER}/part-{os.urandom(8).hex()}", 0
             part, size = self._parts[name]
@@ -154,12 +154,12 @@ class FileTransfer:
                 raise PermissionError(f"{name!r}: a piece for byte {place}, expected byte {size}")
             size += len(data)
             if size > self._max_bytes and not name.startswith(f"{FOLDER}/"):
-                self._drop(folder, name)
+                self._drop_part(folder, name)
                 raise PermissionError(f"more than {self._max_bytes} bytes: {name!r}")
             try:
                 self._check_room(folder, name, len(data))
             except PermissionError:
-                self._drop(folder, name)
+                self._drop_part(folder, name)
                 raise
             with folder.create_file(part) if place == 0 else folder.append_file(part) as file:
                 file.write(data)
@@ -171,7 +171,7 @@ class FileTransfer:
                         folder.make_folder(above, parents=True)
                     folder.move(part, name)
                 except OSError as error:
-                    self._drop(folder, name)
+                    self._drop_part(folder, name)
                     raise type(error)(error.errno, error.strerror, name) from None
                 del self._parts[name]
                 self._written[name] = size
@@ -196,9 +196,9 @@ class FileTransfer:
         """Remove what has come of files that were not completed."""
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             for name in list(self._parts):
-                self._drop(folder, name)
+                self._drop_part(folder, name)
 
-    def _drop(self, folder: SafeFolder, name: str) -> None:
+    def _drop_part(self, folder: SafeFolder, name: str) -> None:
         """Remove what has come of a file that will not be completed."""
         part, _ = self._parts.pop(name, ("", 0))
         if part:
@@ -231,7 +231,7 @@ class _HostSyncState(SyncState):
         return info.st_mtime_ns, info.st_size
 
 
-def _loads(changed: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
+def _batch_names(changed: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
     """Yield names in groups that are moved at once."""
     names: list[str] = []
     held = 0
@@ -250,12 +250,12 @@ def _not_moved(names: Sequence[str], why: str) -> str:
     return f"not copied, or not wholly, and tried again with the next cell ({why[:300]}): {len(names)} files: {few}"
 
 
-def _words(said: Sequence[Any]) -> list[str]:
+def _short_texts(said: Sequence[Any]) -> list[str]:
     """Return what a kernel says of files that could not travel, as few short texts."""
     return [str(line)[:_LONGEST_NAME] for line in said[:MAX_FILES]]
 
 
-def _plain(name: str) -> str:
+def _allowed_name(name: str) -> str:
     """Return the name of a file that may travel.
 
     Raises:

@@ -96,17 +96,17 @@ class Gateway:
         Raises:
             KernelStartError: nobody answers, the token is refused, there is no such kernelspec, or it does not start.
         """
-        known = self._specs(seconds)
+        known = self._kernelspec_names(seconds)
         if known is not None and kernel_name not in known:
-            raise self._error(
+            raise self._start_error(
                 f"knows no kernelspec {kernel_name!r}; it has: {', '.join(sorted(known)) or 'none'}. "
                 "Pass one of these as kernel_name, or install it there with `python -m ipykernel install`"
             )
         body = {"name": kernel_name, **({"env": dict(environment)} if environment else {})}
-        answer = self._checked("POST", "api/kernels", seconds, body)
+        answer = self._call_checked("POST", "api/kernels", seconds, body)
         kernel = answer.get("id") if isinstance(answer, dict) else None
         if not isinstance(kernel, str):
-            raise self._error("answers, but not as a Jupyter server does; check gateway_url")
+            raise self._start_error("answers, but not as a Jupyter server does; check gateway_url")
         return kernel
 
     def call(self, method: str, path: str, *, seconds: float, body: Any = None) -> tuple[int, Any]:
@@ -154,7 +154,7 @@ class Gateway:
         """
         token = self.token.strip()  # a file's text ends with a line end
         if not (token.isascii() and token.isprintable()):
-            raise self._error("can't be sent this token: it holds line ends, or characters that are not ASCII")
+            raise self._start_error("can't be sent this token: it holds line ends, or characters that are not ASCII")
         return {"Authorization": f"token {token}"} if token else {}
 
     def channels(self, kernel: str, session: str) -> str:
@@ -166,33 +166,35 @@ class Gateway:
         """
         return f"ws{self.url[4:]}/api/kernels/{quote(kernel)}/channels?session_id={session}"
 
-    def _specs(self, seconds: float) -> list[str] | None:
+    def _kernelspec_names(self, seconds: float) -> list[str] | None:
         """Return the names of the kernelspecs; None if this gateway doesn't say."""
-        answer = self._checked("GET", "api/kernelspecs", min(seconds, _END_SECONDS), may_refuse=True)
+        answer = self._call_checked("GET", "api/kernelspecs", min(seconds, _END_SECONDS), may_refuse=True)
         specs = answer.get("kernelspecs") if isinstance(answer, dict) else None
         return [str(spec) for spec in specs] if isinstance(specs, dict) else None
 
-    def _checked(self, method: str, path: str, seconds: float, body: Any = None, *, may_refuse: bool = False) -> Any:
+    def _call_checked(
+        self, method: str, path: str, seconds: float, body: Any = None, *, may_refuse: bool = False
+    ) -> Any:
         if not self.url.startswith(("http://", "https://")):
-            raise self._error("is no address of a gateway; it begins with http:// or https://")
+            raise self._start_error("is no address of a gateway; it begins with http:// or https://")
         try:
             status, answer = self.call(method, path, seconds=seconds, body=body)
         except OSError as error:
-            raise self._error(
+            raise self._start_error(
                 f"does not answer ({error}). Start it (`jupyter kernelgateway`), or check gateway_url"
             ) from error
         said = _error_words(answer)
         unknown = not said or "forbidden" in said.lower() or "_xsrf" in said  # as a Jupyter Server says it
         if status == 401 or (status == 403 and unknown and not may_refuse):
             given = "the token" if self.token else "requests without a token"
-            raise self._error(f"refuses {given} (HTTP {status}). Pass the one that it was started with as token")
+            raise self._start_error(f"refuses {given} (HTTP {status}). Pass the one that it was started with as token")
         if status >= 400 and not (may_refuse and status in (403, 404, 405)):
-            raise self._error(
+            raise self._start_error(
                 f"starts no kernel: HTTP {status}{f', {said}' if said else ''}. Look into the gateway's log"
             )
         return answer
 
-    def _error(self, what: str) -> KernelStartError:
+    def _start_error(self, what: str) -> KernelStartError:
         return KernelStartError(f"gateway {self.url} {what}", folder=self.folder)
 
 
@@ -499,7 +501,7 @@ class WebsocketWire:
                         self._lock.wait_for(lambda: self._waiting_bytes <= _MAX_WAITING_BYTES, _MOMENT_SECONDS)
                 elif waiting or self._line.sock in ready:
                     self._message_bytes = 0
-                    self._take(*self._line.recv_data(control_frame=True))
+                    self._receive_frame(*self._line.recv_data(control_frame=True))
                     if _QUICKACK:  # or each message waits up to 40 ms for the other side's next one
                         self._line.sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
                     quiet = 0
@@ -512,13 +514,13 @@ class WebsocketWire:
                     self._line.send(self._outbox[0])
                     self._outbox.popleft()
 
-    def _take(self, kind: int, data: Any) -> None:
+    def _receive_frame(self, kind: int, data: Any) -> None:
         abnf = self._websocket.ABNF
         if kind == abnf.OPCODE_CLOSE:
             raise ConnectionResetError("the gateway closed the websocket")
         if kind != abnf.OPCODE_TEXT:
             return  # a ping, a pong, or a message with buffers, which is none of ours
-        message = _message(data)
+        message = _parse_message(data)
         if message is None or message["channel"] not in self._inbox:
             return
         if message["parent_header"].get("msg_id") == self._unheard[0]:
@@ -571,7 +573,7 @@ class WebsocketWire:
             self._orders.wake()
 
 
-def _message(data: bytes) -> dict[str, Any] | None:
+def _parse_message(data: bytes) -> dict[str, Any] | None:
     """Read a message; None if it is nothing that a kernel says."""
     message = bounded_json.load_object(data)
     if message is None or not isinstance(message.get("channel"), str):

@@ -25,15 +25,15 @@ def boot_text() -> str:
 @functools.cache
 def install_expression() -> str:
     """Return a Python expression that makes the bundle importable in a kernel; it leaves no name behind."""
-    sources = dict(sorted(_modules(PACKAGE, resources.files("tw_autogen.kernel.guest"))))
+    sources = dict(sorted(_module_sources(PACKAGE, resources.files("tw_autogen.kernel.guest"))))
     return f"exec({_read('bundle_importer.py') + chr(10) + 'install(sources)'!r}, {{'sources': {sources!r}}})"
 
 
-def _modules(package: str, folder: Traversable) -> Iterator[tuple[str, str]]:
+def _module_sources(package: str, folder: Traversable) -> Iterator[tuple[str, str]]:
     """Return the full name and the text of each module of a package, and of the packages in it."""
     for path in folder.iterdir():
         if path.is_dir() and path.joinpath("__init__.py").is_file():
-            yield from _modules(f"{package}.{path.name}", path)
+            yield from _module_sources(f"{package}.{path.name}", path)
         elif path.name.endswith(".py") and path.name not in _ALONE:
             yield package if path.name == "__init__.py" else f"{package}.{path.name[:-3]}", path.read_text("utf-8")
 

@@ -132,7 +132,7 @@ def _check_arity(function: Callable[..., Any], args: list[Any], kwargs: dict[str
     signature.bind(*args, **kwargs)
 
 
-def _checked(asked: Any) -> str:
+def _checked_op(asked: Any) -> str:
     """Return what a request asks, whose fields have the types of that.
 
     Raises:
@@ -326,20 +326,20 @@ class HostCalls:
             check_call_size(request)
             asked = json.loads(request)
             number = asked["id"] if isinstance(asked, dict) and type(asked.get("id")) is int else None
-            op = _checked(asked)
-            self._drop()
+            op = _checked_op(asked)
+            self._abandon_waiting()
             if op == FILES and self._files is not None:
                 return json.dumps({"id": number, "value": self._files.answer(asked)})
             if self._over:
                 return failure(number, InterruptedError(_OVER))
             if op in ("call", "submit"):
-                job = self._begun(asked, estimate_parsed_bytes(request), aside=op == "submit")
+                job = self._begin_job(asked, estimate_parsed_bytes(request), aside=op == "submit")
                 if op == "submit":
                     return json.dumps({"id": number, "value": number})
             else:
                 job = self._submitted[asked["ticket"]]
                 if op == "done":
-                    self._look()
+                    self._advance_jobs()
                     return json.dumps({"id": number, "value": job.answer is not None})
             self._waiting = _Waiting(number, job, bool(asked.get("beside")))
             return self.take()
@@ -350,7 +350,7 @@ class HostCalls:
 
     def take(self) -> str | None:
         """Return the answer that the cell waits for, if there is one or its time is over; start the next calls."""
-        self._look()
+        self._advance_jobs()
         waiting = self._waiting
         if waiting is None or waiting.job.answer is None:
             return None
@@ -382,7 +382,7 @@ class HostCalls:
         number, self._unanswered = self._unanswered, None
         return None if number is None else failure(number, InterruptedError(_OVER))
 
-    def _drop(self) -> None:
+    def _abandon_waiting(self) -> None:
         """Stop waiting: the cell asks for one thing at a time, so with the next it has left the one before."""
         if self._waiting is not None and not self._waiting.job.aside:
             self._end_line()  # its thread is held up
@@ -393,7 +393,7 @@ class HostCalls:
             self.spent_seconds += time.monotonic() - self._waiting.began
             self._waiting = None
 
-    def _begun(self, asked: dict[str, Any], size: int, *, aside: bool) -> _Job:
+    def _begin_job(self, asked: dict[str, Any], size: int, *, aside: bool) -> _Job:
         job = _Job(asked["id"], asked["name"], asked, size, self._served.seconds(asked["name"]), aside)
         if aside and (len(self._submitted) >= _MAX_SUBMITTED or job.number in self._submitted):
             raise ValueError("too many calls were submitted; submit less in one cell")
@@ -402,12 +402,12 @@ class HostCalls:
         if aside:
             self._submitted[job.number] = job
             self._queued.append(job)
-            self._look()
+            self._advance_jobs()
         else:
             self._start(job)
         return job
 
-    def _look(self) -> None:
+    def _advance_jobs(self) -> None:
         """Take what has come, give up what is late, and start what waits for a turn."""
         now = time.monotonic()
         for job in [one for one in self._running if one.came is not None or now >= one.deadline]:
@@ -431,7 +431,7 @@ class HostCalls:
             return
         job.deadline = time.monotonic() + job.seconds
         self._running.append(job)
-        work = functools.partial(self._context.copy().run, self._work, job)
+        work = functools.partial(self._context.copy().run, self._run_job, job)
         try:
             if job.aside:
                 threading.Thread(target=work, name=f"host call {job.name}", daemon=True).start()
@@ -449,7 +449,7 @@ class HostCalls:
             self._line = line
         self._line.put(work)
 
-    def _work(self, job: _Job) -> None:
+    def _run_job(self, job: _Job) -> None:
         came = None if self._over else self._served.answer(job.asked, self._codec)
         self._end_work(job)
         if came is not None:

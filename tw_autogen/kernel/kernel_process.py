@@ -152,14 +152,14 @@ class CommandProcess:
             if self.death is not None:
                 os.close(self.death)
                 self.death = None
-            self._ended = self._words(code) if dead_already else "killed"
+            self._ended = self._describe_exit(code) if dead_already else "killed"
             return self._ended
 
     def _stop(self, dead_already: bool) -> int:
         """End what still runs of it; give its exit code."""
         raise NotImplementedError
 
-    def _words(self, code: int) -> str:
+    def _describe_exit(self, code: int) -> str:
         """Return how it ended."""
         return describe_exit(code)
 
@@ -190,7 +190,7 @@ class LocalProcess(CommandProcess):
                     process = subprocess.Popen(
                         command,
                         cwd=launch.folder,
-                        env=_watched(launch.environment),
+                        env=_with_owner_pid(launch.environment),
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=log,
@@ -240,7 +240,7 @@ class LocalProcess(CommandProcess):
             self._lifeline = -1
 
 
-def _watched(environment: Mapping[str, str]) -> dict[str, str]:
+def _with_owner_pid(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that tell ipykernel its owner, where no signal of the system tells of the owner's end."""
     by_signal = sys.platform.startswith("linux")
     return {**environment, **({} if by_signal else {"JPY_PARENT_PID": str(os.getpid())})}

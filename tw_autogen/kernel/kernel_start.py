@@ -90,8 +90,8 @@ class StartedKernel:
             raise KernelError(f"the kernel's process ended: {self.process.end()}")
         assignment = assignment_of(place, settings)
         if self.level == SEATBELT:
-            text = _profile(settings, self.connection, assignment)
-            reply = _evaluated(self, call_expression("apply_seatbelt", text), settings.start_seconds)
+            text = _seatbelt_profile(settings, self.connection, assignment)
+            reply = _evaluate(self, call_expression("apply_seatbelt", text), settings.start_seconds)
             if reply != _ENCLOSED:
                 raise SandboxUnavailable(reply)
         self.place, self.assignment = place, assignment
@@ -194,14 +194,14 @@ def start(
     if place is None:
         settings = replace(settings, environment=shared_names(settings))
     if server is not None:
-        return _started(server.level, settings, place, server.fork, way="forked", lent=lent)
+        return _start_supervised(server.level, settings, place, server.fork, way="forked", lent=lent)
     folder = place.folder if place else Path()
     try:
         if not SUPERVISED:
             return _start_plain(available_level(settings), settings, place)
         for level in level_attempts(settings):
             try:
-                return _started(level, settings, place, _launched(settings), lent=lent)
+                return _start_supervised(level, settings, place, _cold_launcher(settings), lent=lent)
             except SandboxUnavailable as error:
                 record_failure(level, str(error))
     except OSError as error:
@@ -215,7 +215,7 @@ def _not_started(error: OSError, settings: KernelSettings, folder: Path) -> Kern
     return KernelStartError(f"{settings.python} does not start: {error.strerror}{where}", folder=folder)
 
 
-def _launched(settings: KernelSettings) -> _LaunchSupervised:
+def _cold_launcher(settings: KernelSettings) -> _LaunchSupervised:
     def start(request: dict[str, Any], log: int, sockets: Sequence[int]) -> SupervisedProcess:
         environment = clean_environment(os.environ, allowed=settings.environment)
         level = request["sandbox"]["level"]
@@ -224,7 +224,7 @@ def _launched(settings: KernelSettings) -> _LaunchSupervised:
     return start
 
 
-def _started(
+def _start_supervised(
     level: str,
     settings: KernelSettings,
     place: KernelFolders | None,
@@ -344,7 +344,7 @@ def _start_plain(level: str, settings: KernelSettings, place: KernelFolders | No
             assignment = assignment_of(place, settings) if place else {}
             if level == SEATBELT:
                 make_stand_in_folders(new.folder)
-                before = command(_profile(settings, connection, assignment)) if place else ()
+                before = command(_seatbelt_profile(settings, connection, assignment)) if place else ()
             environment = environment_of(place, settings, level, new.folder)
             folder = place.folder if place else new.folder
             launch = Launch(
@@ -359,7 +359,7 @@ def _start_plain(level: str, settings: KernelSettings, place: KernelFolders | No
         raise
 
 
-def _profile(settings: KernelSettings, connection: Connection, assignment: Mapping[str, Any]) -> str:
+def _seatbelt_profile(settings: KernelSettings, connection: Connection, assignment: Mapping[str, Any]) -> str:
     return profile(
         assignment,
         own=connection.own,
@@ -371,7 +371,7 @@ def _profile(settings: KernelSettings, connection: Connection, assignment: Mappi
     )
 
 
-def _evaluated(kernel: StartedKernel, expression: str, seconds: float) -> str:
+def _evaluate(kernel: StartedKernel, expression: str, seconds: float) -> str:
     """Evaluate an expression in the kernel; return the text of the result."""
     request = kernel.connection.request("", expressions={"a": expression}, silent=True)
     reply = kernel.connection.await_reply(request, kernel.process.alive, seconds)

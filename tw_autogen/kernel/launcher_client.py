@@ -51,7 +51,7 @@ class SupervisedProcess:
     def __init__(self, channel: socket.socket, wait: Callable[[], object] = lambda: None) -> None:
         self._channel = channel
         self._channel.setblocking(False)
-        self._wait = wait
+        self._wait_or_kill = wait
         self._lock = threading.Lock()
         self._supervisor = -1
         self._supervisor_pid = 0
@@ -104,7 +104,7 @@ class SupervisedProcess:
             except OSError:
                 packet, extra = b"", []
             if packet:
-                self._hear(packet, extra)
+                self._handle_packet(packet, extra)
             else:
                 self._ended = "killed with its supervisor"
         self._ended = self._ended or "its supervisor said more than it ever does"
@@ -140,7 +140,7 @@ class SupervisedProcess:
             if self._supervisor >= 0:
                 os.close(self._supervisor)
                 self._supervisor = -1
-            self._wait()
+            self._wait_or_kill()
             return self._ended
 
     def _await_end(self) -> None:
@@ -154,7 +154,7 @@ class SupervisedProcess:
                 signal.pidfd_send_signal(self._supervisor, signal.SIGKILL)
             wait_readable(self._supervisor, _END_SECONDS)
 
-    def _hear(self, packet: bytes, extra: list[Any]) -> None:
+    def _handle_packet(self, packet: bytes, extra: list[Any]) -> None:
         try:
             message = json.loads(packet)
         except (ValueError, RecursionError):
@@ -165,10 +165,10 @@ class SupervisedProcess:
         kind = message.get("kind")
         if kind == "supervisor":
             with contextlib.suppress(OSError):  # it has ended already
-                self._supervisor_pid = _sender(extra)
+                self._supervisor_pid = _sender_pid(extra)
                 self._supervisor = os.pidfd_open(self._supervisor_pid)
         elif kind == "kernel":
-            self.pid = _sender(extra)
+            self.pid = _sender_pid(extra)
         elif kind == "assigned":
             self._assigned = True
         elif kind == "failed":
@@ -182,7 +182,7 @@ class SupervisedProcess:
             self._channel.send(pack(message))
 
 
-def _sender(extra: list[Any]) -> int:
+def _sender_pid(extra: list[Any]) -> int:
     for level, kind, data in extra:
         if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
             return int(_CREDENTIALS.unpack(data[: _CREDENTIALS.size])[0])
@@ -309,7 +309,7 @@ class ForkServer:
     def close(self) -> None:
         """End it; kernels that it has forked go on."""
         self._control.close()
-        _wait(self._process, 0.2 if self.loaded else 0.0)  # while it imports it notices nothing
+        _wait_or_kill(self._process, 0.2 if self.loaded else 0.0)  # while it imports it notices nothing
 
 
 def launch_one(
@@ -342,7 +342,7 @@ def launch_one(
     except BaseException:
         ours.close()
         raise
-    return SupervisedProcess(ours, wait=lambda: _wait(process, _END_SECONDS))
+    return SupervisedProcess(ours, wait=lambda: _wait_or_kill(process, _END_SECONDS))
 
 
 def _launch(
@@ -368,7 +368,7 @@ def _launch(
     )
 
 
-def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
+def _wait_or_kill(process: subprocess.Popen[bytes], seconds: float) -> None:
     """Wait until a process has ended, of itself within some seconds or because it is killed then."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(seconds)

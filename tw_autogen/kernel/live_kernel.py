@@ -151,7 +151,7 @@ class LiveKernel(Closing):
         Raises:
             ValueError: the name is no Python name.
         """
-        name = _identifier(name)
+        name = _normalize_identifier(name)
         with self._alone():
             self._served.add(name, function, seconds)
             if self._live is not None:
@@ -168,18 +168,18 @@ class LiveKernel(Closing):
             TypeError: the value is of a type that doesn't cross.
             ValueError: the name is no Python name.
         """
-        name = _identifier(name)
+        name = _normalize_identifier(name)
         with self._alone():
-            live = self._resumed(self._ready())
+            live = self._restore_if_due(self._ready())
             packed = self._put(live, name, value)
-            self._values[name] = _unchanging(value)
+            self._values[name] = _independent_copy(value)
             self._recovery.note_put(name, packed)
 
     def get(self, name: str) -> Any:
         """Fetch a variable's value; see `Kernel.get`."""
         name = unicodedata.normalize("NFKC", name)
         with self._alone():
-            live = self._resumed(self._ready())
+            live = self._restore_if_due(self._ready())
             answer = self._ask(live, "get", name=name)
             if "ok" in answer:
                 try:
@@ -191,7 +191,7 @@ class LiveKernel(Closing):
                 raise KernelError(f"the kernel gave no answer when asked for {name!r}", folder=self.folder)
             if answer.get("type") == "KeyError":
                 raise KeyError(name)
-            raise self._refused(answer)
+            raise self._refusal_error(answer)
 
     def describe_files(
         self, files: Sequence[tuple[str, str]], *, seconds: float, all_seconds: float | None = None
@@ -204,7 +204,7 @@ class LiveKernel(Closing):
             all_seconds: How long all of them may take; most of `load_seconds` at the most.
         """
         together = min(seconds * len(files) if all_seconds is None else all_seconds, self._look_seconds)
-        return self._look("describe", files=list(files), seconds=seconds, all_seconds=together)
+        return self._query_files("describe", files=list(files), seconds=seconds, all_seconds=together)
 
     def list_files(self, folder: str, *, layouts: bool, max_lines: int, seconds: float) -> dict[str, Any]:
         """List a folder in a process of the kernel; see `FileDescriber.list_files`.
@@ -216,14 +216,14 @@ class LiveKernel(Closing):
             seconds: How long it may take.
         """
         within = min(seconds, self._look_seconds)
-        return self._look("list", folder=folder, layouts=layouts, max_lines=max_lines, seconds=within)
+        return self._query_files("list", folder=folder, layouts=layouts, max_lines=max_lines, seconds=within)
 
     @property
     def _look_seconds(self) -> float:
         """How long looking at files may take, so that the kernel still answers within `load_seconds`."""
         return 0.8 * self._settings.load_seconds
 
-    def _look(self, op: str, **fields: Any) -> dict[str, Any]:
+    def _query_files(self, op: str, **fields: Any) -> dict[str, Any]:
         with self._alone():
             live = self._ready(replay_failure=KernelStartError)
             try:
@@ -243,7 +243,7 @@ class LiveKernel(Closing):
         dead = self._live is None and self._recovery.kept
         if (self._recovery.due or dead) and not (self._executing or self._closed):
             with self._alone():
-                self._resumed(self._ready())
+                self._restore_if_due(self._ready())
         return self._variables
 
     def interrupt(self) -> None:
@@ -352,7 +352,7 @@ class LiveKernel(Closing):
         live = self._ready(replay_failure=KernelStartError)
         if self._loss:
             return self._lost_state_execution()
-        live = self._resumed(live)
+        live = self._restore_if_due(live)
         logs = self._recovery.take_said()
         try:
             untold, self._untold = self._untold, []
@@ -373,13 +373,13 @@ class LiveKernel(Closing):
         try:
             outcome = running.wait()
         except BaseException:
-            self._note(running.outcome)
+            self._note_outcome(running.outcome)
             raise
         finally:
             self._executing, self._running = False, None
         if self._closed and not outcome.died:  # a gateway interrupts a kernel before it ends it
             outcome.died = self._stop_at_close(live)
-        self._note(outcome)
+        self._note_outcome(outcome)
         if outcome.died:
             self._loss = ""  # told by this very result
         elif not outcome.report:  # an interrupt came while it was made, or the code broke the kernel
@@ -439,18 +439,18 @@ class LiveKernel(Closing):
             raise
         return live
 
-    def _resumed(self, live: KernelClient) -> KernelClient:
+    def _restore_if_due(self, live: KernelClient) -> KernelClient:
         """Bring variables back that an earlier process had, if that is due; give the kernel, perhaps another one."""
         if not self._recovery.due:
             return live
         try:
             with self._reachable():
-                return self._recovery.restore_variables(live, self._take_variables, self._renew, self._values)
+                return self._recovery.restore_variables(live, self._take_variables, self._replace_kernel, self._values)
         except BaseException:
             self._end()  # it has a part of them: the next process begins anew
             raise
 
-    def _renew(self) -> KernelClient:
+    def _replace_kernel(self) -> KernelClient:
         """Return another kernel in place of one that ended over what it brought back; an interrupt ended only that."""
         self._executing = False
         self._wakeup.drain()
@@ -497,9 +497,9 @@ class LiveKernel(Closing):
         if "ok" in answer:
             return packed
         no_answer = KernelError(f"the kernel gave no answer when given {name!r}", folder=self.folder)
-        raise self._refused(answer) if "error" in answer else no_answer
+        raise self._refusal_error(answer) if "error" in answer else no_answer
 
-    def _refused(self, answer: Mapping[str, Any]) -> Exception:
+    def _refusal_error(self, answer: Mapping[str, Any]) -> Exception:
         """Return the error for a value that did not cross: a file of its table, or its type."""
         of_files = isinstance(kind := getattr(builtins, str(answer.get("type")), 0), type) and issubclass(kind, OSError)
         return KernelError(answer["error"], folder=self.folder) if of_files else TypeError(answer["error"])
@@ -538,7 +538,7 @@ class LiveKernel(Closing):
         except KernelError:  # it died behind the cell, which the next one is told
             return []
 
-    def _note(self, outcome: RawResult) -> None:
+    def _note_outcome(self, outcome: RawResult) -> None:
         """Take down what a cell did to the process; also behind an exception in this thread."""
         if outcome.died:
             self._loss = f"The kernel ended with the cell before: {outcome.died}."
@@ -580,7 +580,7 @@ class LiveKernel(Closing):
             )
 
 
-def _identifier(name: str) -> str:
+def _normalize_identifier(name: str) -> str:
     """Return a name in the form in which Python reads it in code: file systems and keyboards write `é` as two letters.
 
     Raises:
@@ -592,7 +592,7 @@ def _identifier(name: str) -> str:
     return plain
 
 
-def _unchanging(value: Any) -> Any:
+def _independent_copy(value: Any) -> Any:
     """Return a copy of what was put: what the host does to its own concerns no later process.
 
     A table takes no memory a second time until the host changes it, where pandas copies on write.

@@ -119,7 +119,7 @@ class Installer:
         self._settings = settings
         self._approve = approve
         self.folder = folder.with_name(f"{folder.name}.packages")
-        self.close: Callable[[], object] = _stays
+        self.close: Callable[[], object] = _keep_folder
         """Remove the temporary folder, if there is one."""
         if settings.install != "never" and not innermost_held_folder(folder.parent):
             self.folder = temporary_folder("tw-packages-")
@@ -164,7 +164,7 @@ class Installer:
         if not isinstance(wanted, list) or not 0 < len(wanted) <= _MAX:
             return {"ok": False, "text": f"name between 1 and {_MAX} packages: `%pip install name`"}
         try:
-            names = [_checked(one) for one in wanted]
+            names = [_parse_requirement(one) for one in wanted]
         except (requirements.InvalidRequirement, ValueError) as error:
             return {"ok": False, "text": f"only names and versions of packages can be installed: {error}"}
         if self._settings.install == "ask":
@@ -172,9 +172,9 @@ class Installer:
                 return {"ok": False, "text": "kernel.install is 'ask', and nobody is here to be asked"}
             if not decide(self._approve, Proposal("packages", "\n".join(names))).approved:
                 return {"ok": False, "text": f"the User does not allow installing {', '.join(names)}"}
-        return self._run(names)
+        return self._run_pip(names)
 
-    def _run(self, names: Sequence[str]) -> dict[str, Any]:
+    def _run_pip(self, names: Sequence[str]) -> dict[str, Any]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         environment = {**isolated(environment), "PYTHONSAFEPATH": "1", "_PIP_RUNNING_IN_SUBPROCESS": "1"}
         more: dict[str, Any] = {"env": environment, **({"umask": 0o022} if os.name == "posix" else {})}
@@ -191,7 +191,7 @@ class Installer:
             try:  # no file in the empty folder is taken for a package
                 done = subprocess.run(command, cwd=nowhere, stdin=heard, capture_output=True, timeout=_SECONDS, **more)
                 if not done.returncode:
-                    self._take(made)
+                    self._copy_packages(made)
             except (OSError, subprocess.TimeoutExpired) as error:
                 return {"ok": False, "text": f"pip could not install {', '.join(names)}: {error}"}
             finally:
@@ -202,7 +202,7 @@ class Installer:
             return {"ok": False, "text": f"pip could not install {', '.join(names)}:\n{said}"}
         return {"ok": True, "text": f"Installed {', '.join(names)}."}
 
-    def _take(self, made: Path) -> None:
+    def _copy_packages(self, made: Path) -> None:
         """Copy what pip has made, by descriptor, in place of other versions; several packages may share a folder.
 
         Raises:
@@ -242,7 +242,7 @@ def _remove_version(packages: SafeFolder, info: str) -> None:
     packages.remove_tree(info)
 
 
-def _checked(text: Any) -> str:
+def _parse_requirement(text: Any) -> str:
     """Read a requirement, and give it anew, so that pip gets nothing but what was understood.
 
     Raises:
@@ -259,5 +259,5 @@ def _checked(text: Any) -> str:
     return f"{found.name}{extras}{found.specifier}"
 
 
-def _stays() -> None:
+def _keep_folder() -> None:
     """Leave the folder where it is."""

@@ -335,7 +335,7 @@ def check_granted(
                 raise ConfigError(f"kernel.{key}: {path} can't be granted: {_TEMPORARY}")
             if key == "write":
                 others = sum(map(len, kept.values()))
-                why, kept[str(real)] = _protected(real, settings, folder, known, others)
+                why, kept[str(real)] = _protection_problem(real, settings, folder, known, others)
                 if why:
                     raise ConfigError(f"kernel.write: {path} can't be granted: {why}")
             if folder and (why := shut_off_reason(folder, real, settings)):
@@ -343,7 +343,7 @@ def check_granted(
     return kept
 
 
-def _protected(
+def _protection_problem(
     real: Path, settings: KernelSettings, own: Path | None, known: Mapping[str, tuple[int, int]], others: int
 ) -> tuple[str, Kept]:
     """Return the reason why settings files and hooks in a folder can't stay read-only, empty if they can; and these.

@@ -184,16 +184,16 @@ class PendingRequest:
         self._waiting.answers.wake()
 
     def _wait(self) -> None:
-        while not self._over():
-            woken = self._waiting.wait(self._milliseconds())
+        while not self._is_over():
+            woken = self._waiting.wait(self._wait_milliseconds())
             if woken.rung:
                 self._stop(ON_REQUEST, ends=self._ends)
             if "iopub" in woken.channels and self._read_output():
                 self._give_up_at = min(max(self._give_up_at, time.monotonic() + _DRAIN_SECONDS), self._drained_by)
             if "shell" in woken.channels:
                 self._read_reply()
-            self._serve(asked="stdin" in woken.channels)
-            self._say()
+            self._serve_calls(asked="stdin" in woken.channels)
+            self._pass_on_output()
             self._look_for_cuts()
             self._watch_clock()
             if woken.ended and not self.outcome.died and not self._process.alive():
@@ -204,7 +204,7 @@ class PendingRequest:
                     pass
                 self.outcome.died = self._process.end()
                 self._read_crash_output()
-        self._say(at_once=True)
+        self._pass_on_output(at_once=True)
         if self._answered() and not (self._idle or self.outcome.died):
             self._reconnect_output()
 
@@ -227,7 +227,7 @@ class PendingRequest:
         self._connection.reconnect_output()
         await_kernel_info(self._connection, self._process.alive, _RECONNECT_SECONDS)
 
-    def _over(self) -> bool:
+    def _is_over(self) -> bool:
         if self.outcome.died:
             return True
         if self._answered() and self._idle:
@@ -237,7 +237,7 @@ class PendingRequest:
             self._drained_by = time.monotonic() + _LONGEST_DRAIN_SECONDS
         return time.monotonic() > self._give_up_at
 
-    def _milliseconds(self) -> int | None:
+    def _wait_milliseconds(self) -> int | None:
         say_at = self._say_at if self._unsaid else float("inf")
         next_at = min(
             self._cell_deadline(), self._calls.deadline, self._kill_at, self._nudge_at, self._give_up_at, say_at
@@ -312,7 +312,7 @@ class PendingRequest:
             self._unsaid.append((stream, []))
         next(pieces for name, pieces in reversed(self._unsaid) if name == stream).append(said)
 
-    def _say(self, *, at_once: bool = False) -> None:
+    def _pass_on_output(self, *, at_once: bool = False) -> None:
         """Hand on what has come, some 20 times a second at most: code can send single characters.
 
         Args:
@@ -335,10 +335,10 @@ class PendingRequest:
         for message in self._messages("shell"):
             if message["parent_header"].get("msg_id") == self._request and message["msg_type"] == "execute_reply":
                 self.outcome.reply = message["content"]
-                self.outcome.report = _report(message["content"])
+                self.outcome.report = _bridge_report(message["content"])
                 self._idle = self._idle or self.outcome.report.get(QUIET) is True
 
-    def _serve(self, *, asked: bool) -> None:
+    def _serve_calls(self, *, asked: bool) -> None:
         message = self._connection.receive("stdin") if asked else None
         before, beside, answer = self._calls.spent_seconds, self._calls.waiting_beside, None
         if message is not None and message["msg_type"] == "input_request":
@@ -366,7 +366,7 @@ def expression_results(reply: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [one for one in results.values() if isinstance(one, dict)] if isinstance(results, dict) else []
 
 
-def _report(reply: dict[str, Any]) -> dict[str, Any]:
+def _bridge_report(reply: dict[str, Any]) -> dict[str, Any]:
     """Take the bridge's report out of a reply's payload; empty if it has none."""
     payload = reply.get("payload")
     for one in payload if isinstance(payload, list) else ():  # code may have written any of it

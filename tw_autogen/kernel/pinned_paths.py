@@ -46,7 +46,7 @@ class PinnedPaths:
         self._mounts: dict[tuple[str, str], str] | None = None
         self._kept: HeldFolder | None = None
         _make_missing(str(folder))
-        self._keep()
+        self._hold_kernel_folder()
         self.add((str(folder), *settings.read, *settings.write))
         kept = self._kept.identity if self._kept is not None else None
         if kept is not None and self._known.get(str(folder)) != kept:
@@ -65,7 +65,7 @@ class PinnedPaths:
         """
         for given in paths:
             if given not in self._real:
-                path = self._walked(given)
+                path = self._resolve_grant(given)
                 if self._first.setdefault(given, path) != path:
                     raise ConfigError(
                         f"{given} leads over a link to {path} since the settings that grant it were read, so code is "
@@ -81,7 +81,7 @@ class PinnedPaths:
                         self._optional.add(path)
                     self._known.setdefault(path, identity)
 
-    def _walked(self, given: str) -> str:
+    def _resolve_grant(self, given: str) -> str:
         """Return where a path leads, each link read once; note why it can't be granted."""
         try:
             return str(resolved_grant(given, self._settings))
@@ -121,7 +121,7 @@ class PinnedPaths:
         found = {}
         for path, known in self._known.items():
             with contextlib.suppress(OSError):
-                found[path] = _numbers(_info(path)) if known == _FILE else known
+                found[path] = _device_and_inode(_stat_without_links(path)) if known == _FILE else known
         return found
 
     def close(self) -> None:
@@ -181,9 +181,9 @@ class PinnedPaths:
             identity = _identity(path)
             if identity is not None:
                 self._known[path] = identity
-        self._keep()
+        self._hold_kernel_folder()
 
-    def _keep(self) -> None:
+    def _hold_kernel_folder(self) -> None:
         """Open the kernel's folder, once it is there, in place of one that has been removed."""
         if self._kept is not None and not self._kept.removed:
             return
@@ -243,7 +243,7 @@ def _make_missing(path: str) -> bool:
     if _identity(path) is not None:
         return False
     with SafeFolder(_anchor(path)) as root:
-        root.make_folder(_name(path), parents=True)
+        root.make_folder(_path_below_anchor(path), parents=True)
     return True
 
 
@@ -254,13 +254,13 @@ def _identity(path: str) -> tuple[int, int] | None:
         OSError: a link is in the way, or the system refuses.
     """
     try:
-        info = _info(path)
+        info = _stat_without_links(path)
     except FileNotFoundError:
         return None
-    return _numbers(info) if stat.S_ISDIR(info.st_mode) else _FILE
+    return _device_and_inode(info) if stat.S_ISDIR(info.st_mode) else _FILE
 
 
-def _info(path: str) -> os.stat_result:
+def _stat_without_links(path: str) -> os.stat_result:
     """Return what the system says of a path that leads over no link.
 
     Raises:
@@ -268,7 +268,7 @@ def _info(path: str) -> os.stat_result:
     """
     try:
         with SafeFolder(_anchor(path)) as root:
-            info = root.info(_name(path))
+            info = root.info(_path_below_anchor(path))
     except PermissionError:  # without O_PATH, a folder that may be passed and not listed can't be opened
         if os.path.realpath(path) != path:
             raise
@@ -278,11 +278,11 @@ def _info(path: str) -> os.stat_result:
     return info
 
 
-def _numbers(info: os.stat_result) -> tuple[int, int]:
+def _device_and_inode(info: os.stat_result) -> tuple[int, int]:
     return info.st_dev, info.st_ino
 
 
-def _name(path: str) -> str:
+def _path_below_anchor(path: str) -> str:
     return path[len(_anchor(path)) :].replace(os.sep, "/")
 
 

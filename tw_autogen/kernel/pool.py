@@ -218,7 +218,7 @@ class KernelPool(Closing):
                 return
             self._wanted[wanted] = settings
             if self._keeper is None:
-                self._keeper = threading.Thread(target=self._keep, name="tw-autogen-kernels", daemon=True)
+                self._keeper = threading.Thread(target=self._run_keeper, name="tw-autogen-kernels", daemon=True)
                 self._keeper.start()
             self._change.notify_all()
 
@@ -237,7 +237,9 @@ class KernelPool(Closing):
         try:
             warm = self._ready_server(server_key(settings))
             return (
-                self._take_kept(settings, place, warm) or self._forked(settings, place, warm) or start(settings, place)
+                self._take_kept(settings, place, warm)
+                or self._fork_kernel(settings, place, warm)
+                or start(settings, place)
             )
         finally:
             self.prepare(settings)
@@ -252,7 +254,7 @@ class KernelPool(Closing):
         """
         try:
             warm = self._ready_server(server_key(settings))
-            return self._forked(settings, place, warm, lent) or start(settings, place, lent=lent)
+            return self._fork_kernel(settings, place, warm, lent) or start(settings, place, lent=lent)
         finally:
             self.prepare(settings)
 
@@ -311,7 +313,7 @@ class KernelPool(Closing):
             started.discard()
         return None
 
-    def _forked(
+    def _fork_kernel(
         self, settings: KernelSettings, place: KernelFolders, warm: WarmPool | None, lent: Connection | None = None
     ) -> StartedKernel | None:
         if warm is not None and warm.server is not None:
@@ -321,11 +323,11 @@ class KernelPool(Closing):
 
     # What the keeper does, in a thread of its own.
 
-    def _keep(self) -> None:
+    def _run_keeper(self) -> None:
         while True:
             with self._change:
                 while not self._wanted and not self.closed:
-                    if not self._change.wait(self._patience()):
+                    if not self._change.wait(self._wait_seconds()):
                         break
                 if self.closed:
                     return
@@ -340,7 +342,7 @@ class KernelPool(Closing):
                     self._keeper = None
                     return
 
-    def _patience(self) -> float:
+    def _wait_seconds(self) -> float:
         ends = [warm.used + warm.settings.warm_seconds for warm in self._pools.values()]
         return max(0.0, min(ends, default=time.monotonic()) - time.monotonic()) + 0.01
 
@@ -380,7 +382,7 @@ class KernelPool(Closing):
                 raise KernelError("the fork server did not import its modules in time")
             while not self.closed and warm.lacks(settings):
                 self._back_off()
-                self._fill(warm, settings)
+                self._add_ready_kernel(warm, settings)
         except SandboxUnavailable as error:
             if warm is not None and not record_failure(warm.level, str(error)):
                 self._failed[key] = time.monotonic()  # `prepare` waits before it tries again
@@ -396,7 +398,7 @@ class KernelPool(Closing):
             while not self.closed and (left := self._taken + _HASTE_SECONDS - time.monotonic()) > 0:
                 self._change.wait(left)
 
-    def _fill(self, warm: WarmPool, settings: KernelSettings) -> None:
+    def _add_ready_kernel(self, warm: WarmPool, settings: KernelSettings) -> None:
         key, started = kernel_key(settings), warm.make(settings)
         with self._change:
             if not any(pool is warm for pool in self._pools.values()):  # it was closed meanwhile

@@ -81,7 +81,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         """
         self._cwd = self._pinned.folder if self._pinned else Path(kwargs.get("cwd") or Path.cwd())
         try:
-            settings = _settings(self.settings)
+            settings = _read_kernel_settings(self.settings)
             self._cwd = checked_kernel_folder(self._cwd, settings)
             pinned = self._pinned or PinnedPaths(self._cwd, settings)
             pinned.check()
@@ -164,7 +164,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
             await asyncio.to_thread(kernel.discard)
 
 
-def _settings(given: dict[str, Any]) -> KernelSettings:
+def _read_kernel_settings(given: dict[str, Any]) -> KernelSettings:
     known = [field.name for field in fields(KernelSettings)]
     unknown = sorted(set(given) - set(known))
     if unknown:

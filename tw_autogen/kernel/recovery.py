@@ -73,16 +73,16 @@ def resume(
     logs: list[Log] = []
     header = live.ask("checkpointed").get("ok")
     start, left = 0, []
-    if isinstance(header, dict) and not (rerun is True and _quicker(entries, header)):
+    if isinstance(header, dict) and not (rerun is True and _is_rerun_quicker(entries, header)):
         answer = live.ask("read_checkpoint", trust=trust)
         if "ok" in answer:
             found = answer["ok"] if isinstance(answer["ok"], dict) else {}
-            start = _position(found, entries)
+            start = _checkpoint_position(found, entries)
             left = list(_pairs(found.get("left")))
             logs += [_warning(f"{name} is not in the checkpoint: {why}") for name, why in left]
         else:
             logs.append(_warning(f"the checkpoint could not be read: {answer.get('error')}"))
-    outdated = _outdated(entries, start, {name for name, _ in left})
+    outdated = _outdated_lines(entries, start, {name for name, _ in left})
     later = [entry for number, entry in enumerate(entries[start:], start + 1) if number not in outdated]
     codes = [str(entry["code"]) for entry in later if "code" in entry and not entry.get("called")]
     if callable(rerun):
@@ -97,7 +97,7 @@ def resume(
         elif number in outdated:
             problem = "this cell saw a table that the host has put anew since; it was not run again"
         else:
-            problem = _again(live, entry, until - time.monotonic()) if rerun else "it was not run again"
+            problem = _rerun_cell(live, entry, until - time.monotonic()) if rerun else "it was not run again"
         if problem == _INTERRUPTED:
             until = 0.0
         count += "code" in entry and not problem
@@ -108,7 +108,7 @@ def resume(
     logs += [_warning(f"{name} did not come back") for name in _last_names(entries) if name not in known]
     if state := _state_set_by(entries[:start]):
         logs.append(_warning(f"what cells set by {', '.join(state)} did not come back: it is no variable"))
-    source = f"a checkpoint (cells 1 to {_cells(entries[:start])})" if start else ""
+    source = f"a checkpoint (cells 1 to {_count_cells(entries[:start])})" if start else ""
     ways = [way for way in (source, f"{pluralize(count, 'cell')} run again" if count else "") if way]
     if there and ways:
         logs.insert(0, Log("info", TAG, f"variables came back from {' and '.join(ways)}: {', '.join(there)}"))
@@ -122,7 +122,7 @@ def _state_set_by(entries: Sequence[Entry]) -> list[str]:
     return list(dict.fromkeys(match.group() for code in codes for match in _STATE.finditer(code)))
 
 
-def _outdated(entries: Sequence[Entry], start: int, left: Set[str]) -> set[int]:
+def _outdated_lines(entries: Sequence[Entry], start: int, left: Set[str]) -> set[int]:
     """Return the lines from `start` on that are cells which may have seen another table than the last one of its name.
 
     Args:
@@ -169,7 +169,7 @@ def _holds_table(packed: Any) -> bool:
     return any(f'"{MARK}": "{kind}"' in text for kind in ("DataFrame", "Series"))
 
 
-def _again(live: KernelClient, entry: Entry, left: float) -> str:
+def _rerun_cell(live: KernelClient, entry: Entry, left: float) -> str:
     """Run a cell again, within the seconds that are left; return why that failed, empty if it did not."""
     code = entry.get("code")
     if not isinstance(code, str):
@@ -178,30 +178,30 @@ def _again(live: KernelClient, entry: Entry, left: float) -> str:
         return "this cell called functions of the host, which would have their effect twice; it was not run again"
     if left <= 0:
         return "it was not run again, because bringing variables back took too long or was interrupted"
-    outcome = live.start_cell(code, seconds=min(left, max(_MIN_SECONDS, _TIMES * _seconds(entry)))).wait()
+    outcome = live.start_cell(code, seconds=min(left, max(_MIN_SECONDS, _TIMES * _recorded_seconds(entry)))).wait()
     if outcome.stopped == ON_REQUEST:
         return _INTERRUPTED
     return "" if went_well(outcome) else f"this cell failed when it was run again: {error_text(outcome)[-500:]}"
 
 
-def _quicker(entries: Sequence[Entry], header: Entry) -> bool:
+def _is_rerun_quicker(entries: Sequence[Entry], header: Entry) -> bool:
     """Return whether running the cells that a checkpoint covers is safe, and quicker than reading it."""
-    covered = entries[: _position(header, entries)]
+    covered = entries[: _checkpoint_position(header, entries)]
     safe = bool(covered) and all(("code" in entry and not entry.get("called")) or "value" in entry for entry in covered)
-    return safe and sum(map(_seconds, covered)) < _seconds(header)
+    return safe and sum(map(_recorded_seconds, covered)) < _recorded_seconds(header)
 
 
-def _position(header: Entry, entries: Sequence[Entry]) -> int:
+def _checkpoint_position(header: Entry, entries: Sequence[Entry]) -> int:
     position = header.get("position")
     return min(max(position, 0), len(entries)) if isinstance(position, int) else 0
 
 
-def _seconds(entry: Entry) -> float:
+def _recorded_seconds(entry: Entry) -> float:
     seconds = entry.get("seconds")
     return min(float(seconds), _MAX_SECONDS) if isinstance(seconds, (int, float)) and abs(seconds) < 1e300 else 0.0
 
 
-def _cells(entries: Sequence[Entry]) -> int:
+def _count_cells(entries: Sequence[Entry]) -> int:
     return sum("code" in entry for entry in entries)
 
 
@@ -322,7 +322,7 @@ class Recovery:
                 entries = self._journal.open(live.uid)
                 self._said += resume(live, entries, rerun=rerun, trust=self._trust, values=values)
                 told(live.ask("hello"))
-                self._checkpoint(live, urgent=False)
+                self._request_checkpoint(live, urgent=False)
                 self._rerun = True
                 return live
             except KernelError as error:
@@ -368,7 +368,7 @@ class Recovery:
             self._said.append(_warning("the journal of cells is full: no more cells can be run again later"))
         self._is_full = not noted
         self._noted = frozenset(variables)
-        self._checkpoint(live, urgent=called)
+        self._request_checkpoint(live, urgent=called)
 
     def finish(self, live: KernelClient) -> None:
         """Write a last copy of the variables before the kernel ends."""
@@ -376,6 +376,6 @@ class Recovery:
             with contextlib.suppress(KernelError):  # it ends in any case, and the copy before stays
                 live.finish_checkpoint(self._journal.position)
 
-    def _checkpoint(self, live: KernelClient, *, urgent: bool) -> None:
+    def _request_checkpoint(self, live: KernelClient, *, urgent: bool) -> None:
         if self._journal and self._checkpoints:
             live.tell("checkpoint", position=self._journal.position, urgent=urgent)

@@ -129,10 +129,10 @@ def _reason_unavailable(level: str) -> str:
     program = _PROGRAMS.get(level)
     missing = program is not None and shutil.which(program) is None
     why = _failed.get(level, "")
-    return why if why and not _passes(level, why) else f"no program {program}" if missing else ""
+    return why if why and not _may_work_later(level, why) else f"no program {program}" if missing else ""
 
 
-def _passes(level: str, why: str) -> bool:
+def _may_work_later(level: str, why: str) -> bool:
     """Return whether a level may work later: it has worked before, or something is lacking for the moment."""
     return any(one == level for one, _ in _working) or any(one in why for one in _PASSING)
 
@@ -145,7 +145,7 @@ def record_failure(level: str, why: str) -> bool:
         why: The reason, in words.
     """
     _failed[level] = why
-    return not _passes(level, why)
+    return not _may_work_later(level, why)
 
 
 STARTED_OTHERWISE = "no sandbox of ours: the process was started by the `start` that was given"
@@ -268,7 +268,7 @@ def available_level(settings: KernelSettings) -> str:
         if level == OFF or (level, settings.python) in _working:
             return level
         with _trying:  # a second thread waits for what the first one finds
-            why = "" if (level, settings.python) in _working else _try(level, settings)
+            why = "" if (level, settings.python) in _working else _try_sandbox(level, settings)
         if not why:
             record_success(level, settings)
             return level
@@ -286,7 +286,7 @@ def record_success(level: str, settings: KernelSettings) -> None:
     _working.add((level, settings.python))
 
 
-def _try(level: str, settings: KernelSettings) -> str:
+def _try_sandbox(level: str, settings: KernelSettings) -> str:
     """Try a sandbox; return why it can't be set up, empty if it can or if that can't be known before a kernel tries."""
     with tempfile.TemporaryDirectory(prefix="tw-trial-", ignore_cleanup_errors=True) as folder, ExitStack() as undo:
         uid = user_for(level)

@@ -73,26 +73,26 @@ def profile(
         links: Code may make symbolic links.
         by_file: The kernel's sockets are files of `sockets`; otherwise it must listen on this machine's own address.
     """
-    write = _real([*assignment["write"], str(own)])
+    write = _real_paths([*assignment["write"], str(own)])
     listed, whole = listed_and_read([*python, *assignment["read"]])
-    read = _real([*(one for one in _SYSTEM if os.path.exists(one)), *whole])
-    read += _real(_WITH_NETWORK) if network else []
+    read = _real_paths([*(one for one in _SYSTEM if os.path.exists(one)), *whole])
+    read += _real_paths(_WITH_NETWORK) if network else []
     lines = [
         _HEAD,
-        _allow("process-exec*", [_below(fromkey) for fromkey in dict.fromkeys([*read, *write])]),
-        _allow("file-read*", [_below(fromkey) for fromkey in dict.fromkeys([*read, *write])]),
-        *([_allow("file-read*", [f"(literal {quoted(one)})" for one in _real(listed)])] if listed else []),
-        _allow("file-read-metadata", [f"(literal {quoted(one)})" for one in _above([*read, *write])]),
-        _allow("file-write*", [_below(one) for one in write]),
+        _allow_rule("process-exec*", [_subpath_filter(fromkey) for fromkey in dict.fromkeys([*read, *write])]),
+        _allow_rule("file-read*", [_subpath_filter(fromkey) for fromkey in dict.fromkeys([*read, *write])]),
+        *([_allow_rule("file-read*", [f"(literal {quoted(one)})" for one in _real_paths(listed)])] if listed else []),
+        _allow_rule("file-read-metadata", [f"(literal {quoted(one)})" for one in _parent_folders([*read, *write])]),
+        _allow_rule("file-write*", [_subpath_filter(one) for one in write]),
     ]
     if kept := assignment.get("kept"):  # the last rule that matches is the one that holds
-        lines.append("(deny file-write*\n  " + "\n  ".join(map(_below, kept)) + ")")
+        lines.append("(deny file-write*\n  " + "\n  ".join(map(_subpath_filter, kept)) + ")")
     if not links:
         lines.append("(deny file-write-create (vnode-type SYMLINK))")
     if network:
         lines += ["(allow network*)", "(allow system-socket)"]
     else:
-        mine, theirs = (_below(os.path.realpath(one)) for one in (own, sockets))
+        mine, theirs = (_subpath_filter(os.path.realpath(one)) for one in (own, sockets))
         lines.append(f"(allow network-bind (local unix-socket {mine}))")
         lines.append(f"(allow network-inbound (local unix-socket {theirs}))")
         lines.append(f"(allow network-outbound (remote unix-socket {mine}))")
@@ -139,19 +139,19 @@ def quoted(path: str) -> str:
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _allow(what: str, filters: Iterable[str]) -> str:
+def _allow_rule(what: str, filters: Iterable[str]) -> str:
     return f"(allow {what}\n  " + "\n  ".join(filters) + ")"
 
 
-def _below(path: str) -> str:
+def _subpath_filter(path: str) -> str:
     return f"(subpath {quoted(path)})"
 
 
-def _real(paths: Iterable[str]) -> list[str]:
+def _real_paths(paths: Iterable[str]) -> list[str]:
     """Return paths as the system sees them: Seatbelt follows no links, and /tmp is one."""
     return list(dict.fromkeys(os.path.realpath(path) for path in paths))
 
 
-def _above(paths: Iterable[str]) -> list[str]:
+def _parent_folders(paths: Iterable[str]) -> list[str]:
     """Name the folders above some paths, without which no path can be followed."""
     return sorted({str(parent) for path in paths for parent in PurePosixPath(path).parents})

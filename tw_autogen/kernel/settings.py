@@ -122,7 +122,7 @@ class KernelSettings:
         """
         for name, hint in _hints(type(self)).items():  # type: ignore[arg-type]  # a class is hashable
             given = getattr(self, name)
-            plain = list(map(_plain, given)) if isinstance(given, list | tuple) else _plain(given)
+            plain = list(map(_path_as_text, given)) if isinstance(given, list | tuple) else _path_as_text(given)
             value = fit_setting(f"kernel.{name}", Setting(plain, "KernelSettings"), hint)
             if isinstance(value, int | float) and value < 0:
                 raise ConfigError(f"kernel.{name}: {value} is less than 0")
@@ -150,5 +150,5 @@ class KernelSettings:
             raise ConfigError(f"kernel.{low}: {limits[low]} is less than a kernel needs itself; allow {_MIN[low]}")
 
 
-def _plain(value: Any) -> Any:
+def _path_as_text(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value

@@ -102,7 +102,7 @@ class _FrameReader:
             raise _ProtocolError
         if len(self.data) < len(_GREETING):
             return False
-        greeting = self._take(len(_GREETING))
+        greeting = self._take_bytes(len(_GREETING))
         if greeting[9] != _GREETING[9] or greeting[10] < _GREETING[10] or greeting[_MECHANISM] != _GREETING[_MECHANISM]:
             raise _ProtocolError
         return True
@@ -114,7 +114,7 @@ class _FrameReader:
             raise _ProtocolError
         if len(self.data) - self._at < self._left:
             return False
-        if not self._take(self._left).startswith(_READY):
+        if not self._take_bytes(self._left).startswith(_READY):
             raise _ProtocolError
         self._left = -1
         return True
@@ -135,7 +135,7 @@ class _FrameReader:
             elif there < self._left:
                 return None
             else:
-                self._parts += (self._take(self._left),)
+                self._parts += (self._take_bytes(self._left),)
                 self._room -= self._left
             self._left = -1
             if not self._flags & _MORE:
@@ -153,7 +153,7 @@ class _FrameReader:
         self._at += size
         return True
 
-    def _take(self, size: int) -> bytes:
+    def _take_bytes(self, size: int) -> bytes:
         with memoryview(self.data) as whole, whole[self._at : self._at + size] as part:
             taken = bytes(part)
         self._at += size

@@ -66,10 +66,10 @@ def mend_code_field(text: str, begin: int) -> str:
     position, mark = found.start("mark"), found["mark"].strip()
     if not mark:  # a list or an object of lines, or code without any mark
         return _with_lines(text, position)
-    ends = [] if len(text) - begin > _LONGEST_CHARS else list(_ends(text, begin, found))
+    ends = [] if len(text) - begin > _LONGEST_CHARS else list(_possible_ends(text, begin, found))
     python = {code: end for end, code in reversed(ends) if is_python(code)}
     if not python and mark in ('"', "'") and (string_end := _string_end(text, position, mark)):
-        code = _unescaped(text[position + 1 : string_end - 1])
+        code = _unescape(text[position + 1 : string_end - 1])
         if is_python(code) or any(end == string_end for end, _ in ends):  # a mistake in the code is for its worker
             python = {code: string_end}
     if len(python) != 1:
@@ -91,7 +91,7 @@ def _without_triple_quotes(text: str) -> str:
         elif (end := next(_closing_marks(text, mark, match.end()), -1)) < 0:
             break
         else:
-            value = json.dumps(_unescaped(text[match.end() : end]), ensure_ascii=False)
+            value = json.dumps(_unescape(text[match.end() : end]), ensure_ascii=False)
             parts.append(f"{text[copied : match.start('triple')]}{value}")
             position = copied = end + len(mark)
     return "".join([*parts, text[copied:]])
@@ -110,7 +110,7 @@ def _with_lines(text: str, position: int) -> str:
     return text
 
 
-def _ends(text: str, begin: int, match: re.Match[str]) -> Iterator[tuple[int, str]]:
+def _possible_ends(text: str, begin: int, match: re.Match[str]) -> Iterator[tuple[int, str]]:
     """Yield where the code may end, behind its closing mark, and the code up to there."""
     mark = match["mark"].strip()
     mark = "```" if mark.startswith("```") else mark
@@ -119,7 +119,7 @@ def _ends(text: str, begin: int, match: re.Match[str]) -> Iterator[tuple[int, st
         end = last + len(mark)
         if _is_object(f"{head}{_without_triple_quotes(text[end:])}"):
             code = text[match.end() : last].rstrip()
-            yield end, _decoded(code, verbatim=len(mark) > 1 or mark == "`" or "\n" in code)
+            yield end, _unescape_if_needed(code, verbatim=len(mark) > 1 or mark == "`" or "\n" in code)
 
 
 def _closing_marks(text: str, mark: str, position: int) -> Iterator[int]:
@@ -152,12 +152,12 @@ def _is_object(text: str) -> bool:
     return False
 
 
-def _decoded(code: str, *, verbatim: bool) -> str:
+def _unescape_if_needed(code: str, *, verbatim: bool) -> str:
     """Return code as it was meant: as it stands, or with the escapes of a JSON string taken off."""
-    return code if verbatim and is_python(code) else _unescaped(code)
+    return code if verbatim and is_python(code) else _unescape(code)
 
 
-def _unescaped(code: str) -> str:
+def _unescape(code: str) -> str:
     def one(match: re.Match[str]) -> str:
         return chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2], match[2])
 

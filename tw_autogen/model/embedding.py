@@ -77,7 +77,7 @@ class EmbeddingRanker:
             ModelError: the embedder could not be asked.
         """
         if texts:
-            self._matrix(tuple(texts))
+            self._embedding_matrix(tuple(texts))
 
     def rank(self, query: str, texts: Sequence[str]) -> Ranked:
         """Rank the texts by cosine similarity with the query.
@@ -91,15 +91,15 @@ class EmbeddingRanker:
         """
         if not texts or not query.strip():
             return []
-        matrix = self._matrix(tuple(texts))
+        matrix = self._embedding_matrix(tuple(texts))
         wanted = self._queries.get(query)
         if wanted is None:
             wanted = _normalized_rows(
                 self._embedder.embed(replace_half_pairs([query]), query=True), self._embedder.name
             )
-            _keep(self._queries, query, wanted)
+            _add_to_lru(self._queries, query, wanted)
         if wanted.shape[1] != matrix.shape[1] and self._cache:  # the model was exchanged under the same name
-            matrix = self._matrix(tuple(texts), anew=True)
+            matrix = self._embedding_matrix(tuple(texts), anew=True)
         if wanted.shape[1] != matrix.shape[1]:
             raise ModelError(
                 f"{self._embedder.name}: a vector of {wanted.shape[1]} numbers, where those of the texts have "
@@ -107,7 +107,7 @@ class EmbeddingRanker:
             )
         return best_first((matrix @ wanted[0]).tolist(), above=self._min_score)
 
-    def _matrix(self, texts: tuple[str, ...], *, anew: bool = False) -> Matrix:
+    def _embedding_matrix(self, texts: tuple[str, ...], *, anew: bool = False) -> Matrix:
         """Return one row of length 1 for each text, shape (texts, dimensions).
 
         Args:
@@ -128,9 +128,9 @@ class EmbeddingRanker:
                 self._cache.put(model, fresh, anew=anew)
             found.update(fresh)
         if len({len(row) for row in found.values()}) > 1:  # the model was exchanged under the same name
-            return self._matrix(texts, anew=True)
+            return self._embedding_matrix(texts, anew=True)
         matrix = np.frombuffer(b"".join(found[text] for text in texts), dtype="<f4").reshape(len(texts), -1)
-        _keep(self._known, texts, matrix)
+        _add_to_lru(self._known, texts, matrix)
         return matrix
 
 
@@ -147,7 +147,7 @@ def _normalized_rows(vectors: Sequence[Sequence[float]], model: str) -> Matrix:
     return unit
 
 
-def _keep(kept: OrderedDict[Key, Matrix], key: Key, value: Matrix) -> None:
+def _add_to_lru(kept: OrderedDict[Key, Matrix], key: Key, value: Matrix) -> None:
     kept[key] = value
     while len(kept) > _MAX_KEPT:
         kept.popitem(last=False)

@@ -67,12 +67,12 @@ class VectorCache:
 
         def read(folder: SafeFolder) -> None:
             left = self._max_bytes
-            for name, size in itertools.islice(_files(folder, _prefix(model)).items(), _MAX_READ):
+            for name, size in itertools.islice(_cache_files(folder, _file_prefix(model)).items(), _MAX_READ):
                 left -= size
                 found.update(_read(folder, name, size, wanted) if left >= 0 else ())
 
         with self._lock:
-            self._use(read)
+            self._use_folder(read)
             found.update((key, vector) for key, vector in self._unwritten.items() if key in wanted)
         return {wanted[key]: vector for key, vector in found.items()}
 
@@ -86,7 +86,7 @@ class VectorCache:
         """
         rows = {_key(model, text): vector for text, vector in vectors.items()}
         with self._lock:
-            if self._use(lambda folder: self._write(folder, _prefix(model), rows, anew=anew)):
+            if self._use_folder(lambda folder: self._write(folder, _file_prefix(model), rows, anew=anew)):
                 return
             if anew or sum(map(len, self._unwritten.values())) > self._max_bytes:
                 self._unwritten.clear()
@@ -94,7 +94,7 @@ class VectorCache:
 
     def _write(self, folder: SafeFolder, prefix: str, rows: Mapping[bytes, bytes], *, anew: bool) -> None:
         """Write vectors by their keys; what they replace, or are merged with, is removed then."""
-        every, own = _files(folder), _files(folder, prefix)
+        every, own = _cache_files(folder), _cache_files(folder, prefix)
         old: list[str] = []
         if sum(every.values()) + sum(_KEY_BYTES + len(row) for row in rows.values()) > self._max_bytes:
             old = list(every)
@@ -103,12 +103,12 @@ class VectorCache:
         elif len(own) >= _MAX_FILES:
             old = sorted(own, key=own.__getitem__)[: _MAX_FILES // 2]
             rows = {**{key: one for name in old for key, one in _read(folder, name, own[name]).items()}, **rows}
-        folder.copy_in(io.BytesIO(_packed(rows)), f"{prefix}{secrets.token_hex(8)}{_SUFFIX}", mode=FILE_MODE)
+        folder.copy_in(io.BytesIO(_pack_rows(rows)), f"{prefix}{secrets.token_hex(8)}{_SUFFIX}", mode=FILE_MODE)
         for name in old:
             with suppress(OSError):  # another process has removed it
                 folder.remove(name)
 
-    def _use(self, work: Callable[[SafeFolder], None]) -> bool:
+    def _use_folder(self, work: Callable[[SafeFolder], None]) -> bool:
         """Do something in the folder, which is made if it is missing; return False if it can't be used."""
         try:
             with open_private_folder(named_folder(self._path, distrusted=self._distrusted)) as folder:
@@ -121,7 +121,7 @@ class VectorCache:
         return True
 
 
-def _files(folder: SafeFolder, prefix: str = "") -> dict[str, int]:
+def _cache_files(folder: SafeFolder, prefix: str = "") -> dict[str, int]:
     """Return the names of this user's files in a cache with their sizes, those of a model or all."""
     return {
         one.name: one.info.st_size
@@ -130,7 +130,7 @@ def _files(folder: SafeFolder, prefix: str = "") -> dict[str, int]:
     }
 
 
-def _packed(rows: Mapping[bytes, bytes]) -> bytes:
+def _pack_rows(rows: Mapping[bytes, bytes]) -> bytes:
     """Return a file's bytes; only vectors of the last one's length are kept, as an exchanged model makes others."""
     length = len(list(rows.values())[-1]) if rows else 0
     same = {key: vector for key, vector in rows.items() if len(vector) == length}
@@ -143,7 +143,7 @@ def _read(folder: SafeFolder, name: str, size: int, wanted: Container[bytes] | N
     Args:
         folder: The cache.
         name: The file's.
-        size: Its bytes, as `_files` says.
+        size: Its bytes, as `_cache_files` says.
         wanted: Keys; None: all.
     """
     found: dict[bytes, bytes] = {}
@@ -169,7 +169,7 @@ def _read(folder: SafeFolder, name: str, size: int, wanted: Container[bytes] | N
     return {key: vector for key, vector in found.items() if len(vector) == length}
 
 
-def _prefix(model: str) -> str:
+def _file_prefix(model: str) -> str:
     """Return what the names of a model's files begin with."""
     return f"{_key(model, '').hex()[:16]}-"
 

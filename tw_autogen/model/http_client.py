@@ -165,7 +165,7 @@ class HttpClient:
             ValueError: the answer is said to be JSON and is none, or is longer than 64 MB.
             httpx.HTTPError: the connection broke in the middle of the answer.
         """
-        with self._answered("GET", path, None, seconds=seconds, max_tries=1) as answer:
+        with self._request_with_retries("GET", path, None, seconds=seconds, max_tries=1) as answer:
             return answer.json()
 
     def post(
@@ -187,7 +187,9 @@ class HttpClient:
                 that loads its model is waited for as long as it may be silent.
             abandoned: Once set, the request is not sent again.
         """
-        with self._answered("POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned) as answer:
+        with self._request_with_retries(
+            "POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned
+        ) as answer:
             return answer.json()
 
     def stream(
@@ -216,7 +218,9 @@ class HttpClient:
             ServerRefusal, ConnectionFailed: as `get`.
         """
         with (
-            self._answered("POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned) as answer,
+            self._request_with_retries(
+                "POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned
+            ) as answer,
             closing(answer.pieces(each=True)) as pieces,
         ):
             first = b""
@@ -225,7 +229,7 @@ class HttpClient:
             first = first.removeprefix(BOM_UTF8)
             pieces_of_all = chain([first], pieces)
             if first.lstrip().startswith(b"{"):
-                yield NonStreamedResponse(bounded_json.loads(_joined(pieces_of_all)))
+                yield NonStreamedResponse(bounded_json.loads(_join_bounded(pieces_of_all)))
                 return
             for event in event_data(pieces_of_all):
                 if event.startswith(b"[DONE]"):
@@ -234,7 +238,7 @@ class HttpClient:
                 yield bounded_json.loads(event)
 
     @contextmanager
-    def _answered(
+    def _request_with_retries(
         self,
         method: str,
         path: str,
@@ -256,7 +260,7 @@ class HttpClient:
             if stopped.is_set():
                 raise ConnectionFailed("nobody waits for this call any more")
             pause = pause_after(tries + waits)
-            with self._line() as line:
+            with self._borrow_line() as line:
                 try:
                     request = line.http.build_request(
                         method,
@@ -268,7 +272,7 @@ class HttpClient:
                 except (ValueError, TypeError) as error:
                     raise UnsendableRequest(str(error)) from error
                 try:
-                    response = _head(line, request, seconds + _CONNECT_SECONDS)
+                    response = _send_request(line, request, seconds + _CONNECT_SECONDS)
                 except (httpx.HTTPError, TimeoutError) as error:
                     if tries >= max_tries:
                         raise ConnectionFailed(str(error) or type(error).__name__) from error
@@ -290,11 +294,11 @@ class HttpClient:
                 continue
             if not _may_try_again(refusal, response.headers) or tries >= max_tries:
                 raise refusal
-            _report(refusal.status_code, tries + 1, max_tries, refusal.asked_for)
+            _report_retry(refusal.status_code, tries + 1, max_tries, refusal.asked_for)
             stopped.wait(refusal.asked_for or pause)
 
     @contextmanager
-    def _line(self) -> Iterator[_Line]:
+    def _borrow_line(self) -> Iterator[_Line]:
         """Lend a line to one request: with a pool that requests share, nobody knows which connection one waits for."""
         try:
             line = self._idle.pop()
@@ -312,7 +316,7 @@ class HttpClient:
         return _Line(httpx.Client(trust_env=self._trust_env, headers=self._headers))
 
 
-def _head(line: _Line, request: httpx.Request, seconds: float) -> httpx.Response:
+def _send_request(line: _Line, request: httpx.Request, seconds: float) -> httpx.Response:
     return finish_within(seconds, lambda: line.http.send(request, stream=True), line.sockets.end)
 
 
@@ -340,13 +344,13 @@ class _Answer:
             ConnectionFailed: it took too long.
         """
         kind = self.response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        whole = self._whole()
+        whole = self._read_all()
         try:
             return bounded_json.loads(whole)
         except ValueError:
             if kind.endswith("json"):
                 raise
-            return _text(whole)
+            return _decode_text(whole)
 
     def refusal(self, tries: int) -> ServerRefusal:
         """Return what an error status and the rest say, as far as that comes.
@@ -361,11 +365,11 @@ class _Answer:
             body = f"the server is at {other!r} now, it says: set that address"
             return ServerRefusal(response.status_code, body, tries)
         with suppress(httpx.HTTPError, ConnectionFailed, ValueError):  # the status is what there is
-            whole = self._whole()
+            whole = self._read_all()
             try:
                 body = bounded_json.loads(whole)
             except ValueError:
-                body = _text(whole).strip()
+                body = _decode_text(whole).strip()
         body = body[0] if isinstance(body, list) and len(body) == 1 else body  # Google's
         body = body.get("error") or body if isinstance(body, dict) else body
         pause = _wanted_pause(response.headers) or _pause_in(json.dumps(body))
@@ -394,12 +398,12 @@ class _Answer:
                 raise httpx.ReadTimeout("no whole part of its answer came in time") from error
             raise ConnectionFailed(str(error)) from error
 
-    def _whole(self) -> bytes:
+    def _read_all(self) -> bytes:
         with closing(self.pieces()) as pieces:
-            return _joined(pieces)
+            return _join_bounded(pieces)
 
 
-def _joined(pieces: Iterable[bytes]) -> bytes:
+def _join_bounded(pieces: Iterable[bytes]) -> bytes:
     kept, bytes_left = [], _LONGEST_ANSWER_BYTES
     for piece in pieces:
         kept.append(piece)
@@ -483,7 +487,7 @@ def _environment_headers() -> dict[str, str]:
     return found
 
 
-def _text(body: bytes) -> str:
+def _decode_text(body: bytes) -> str:
     return body.decode("utf-8", "replace")
 
 
@@ -540,7 +544,7 @@ def _pause_in(message: str) -> float | None:
     return int(match["h"] or 0) * 3600 + int(match["m"] or 0) * 60 + seconds or None
 
 
-def _report(status: int, attempt: int, max_tries: int, asked_for: float | None) -> None:
+def _report_retry(status: int, attempt: int, max_tries: int, asked_for: float | None) -> None:
     why = "is too busy" if status == 429 else "failed" if status >= 500 else "did not take the call"
     when = f" in {asked_for:.3g} s" if asked_for else ""
     report_delay(f"the server {why} ({status}); try {attempt} of {max_tries}{when}")

@@ -104,12 +104,12 @@ class OpenAIModel(BaseChatModel):
         return client
 
     @property
-    def _expected(self) -> tuple[type[Exception], ...]:
+    def _expected_errors(self) -> tuple[type[Exception], ...]:
         """What is raised when a list that is asked for doesn't come."""
-        return (ServerRefusal, ConnectionFailed, AnswerError, *self._broken)
+        return (ServerRefusal, ConnectionFailed, AnswerError, *self._broken_off_errors)
 
     @property
-    def _broken(self) -> tuple[type[Exception], ...]:
+    def _broken_off_errors(self) -> tuple[type[Exception], ...]:
         """What is raised when an answer breaks off: by the connection, or by the JSON that ends too early."""
         return (ConnectionError, ValueError, httpx.HTTPError)
 
@@ -166,7 +166,7 @@ class OpenAIModel(BaseChatModel):
             if names is None:
                 raise ValueError("it answers, with something else")
             return tuple(str(name) for name in names)
-        except self._expected as error:
+        except self._expected_errors as error:
             if isinstance(error, ServerRefusal) and error.status_code in (401, 403):
                 raise self._failure(error) from None
             raise ModelError(
@@ -188,7 +188,7 @@ class OpenAIModel(BaseChatModel):
             raise_reported(answer)
         except UnsendableRequest as unsent:
             raise ModelError(f"{self.base_url}: the request can't be written as JSON: {unsent}") from None
-        except self._expected as failed:
+        except self._expected_errors as failed:
             refused = isinstance(failed, ServerRefusal) and failed.status_code in (400, 413, 422)
             if refused and (half := len(texts) // 2):  # servers take 10 to 2048 at once
                 return self.vectors(texts[:half]) + self.vectors(texts[half:])
@@ -216,16 +216,16 @@ class OpenAIModel(BaseChatModel):
         while True:
             request = parts.of(body, schema, streams=tell is not None)
             try:
-                if (answer := self._answer(request, tell, seconds, abandoned)) is not None:
+                if (answer := self._request_answer(request, tell, seconds, abandoned)) is not None:
                     self._fallback = self._fallback.merged(parts)
-                    return self._priced(answer)
+                    return self._with_cost(answer)
                 error: Exception = ConnectionError("it ended without a finish_reason")
                 if self._unended_streams >= _MAX_UNENDED:  # it ends none so, and each is paid for twice
                     parts = replace(parts, streams=False)
-            except self._broken as broken:
+            except self._broken_off_errors as broken:
                 error = broken
             except ServerRefusal as refused:
-                parts = self._fewer(parts, refused, request)
+                parts = self._drop_refused_part(parts, refused, request)
                 continue
             except UnsendableRequest as unsent:
                 raise ModelError(f"{self.base_url}: the request can't be written as JSON: {unsent}") from None
@@ -242,7 +242,9 @@ class OpenAIModel(BaseChatModel):
                 abandoned.wait(pause_after(breaks))
             tell = None
 
-    def _fewer(self, parts: RequestFallback, refused: ServerRefusal, request: Mapping[str, Any]) -> RequestFallback:
+    def _drop_refused_part(
+        self, parts: RequestFallback, refused: ServerRefusal, request: Mapping[str, Any]
+    ) -> RequestFallback:
         """Return the parts of a request without the one that was refused.
 
         Raises:
@@ -254,22 +256,24 @@ class OpenAIModel(BaseChatModel):
             raise self._failure(refused) from None
         return fewer
 
-    def _answer(
+    def _request_answer(
         self, request: Mapping[str, Any], tell: OnText | None, seconds: float, abandoned: threading.Event
     ) -> Completion | None:
         """Return the answer, streamed if it may be; None if the stream ended before its end."""
         if not (tell and "stream" in request):
-            return self._whole(request, seconds, abandoned)
+            return self._complete_unstreamed(request, seconds, abandoned)
         answer = self._stream(request, tell, seconds, abandoned)
         self._unended_streams = self._unended_streams + 1 if answer is None else 0
         return answer
 
-    def _priced(self, answer: Completion) -> Completion:
+    def _with_cost(self, answer: Completion) -> Completion:
         """Return the answer with its cost, if the settings name its model's price."""
         price = self.settings.price(answer.model, self.name)
         return replace(answer, usage=replace(answer.usage, dollars=price.of(answer.usage))) if price else answer
 
-    def _whole(self, request: Mapping[str, Any], seconds: float, abandoned: threading.Event) -> Completion:
+    def _complete_unstreamed(
+        self, request: Mapping[str, Any], seconds: float, abandoned: threading.Event
+    ) -> Completion:
         data = self._client.post(
             _COMPLETIONS,
             {**request, **self.settings.extra},
@@ -314,7 +318,7 @@ class OpenAIModel(BaseChatModel):
                     text = growing.add(chunk)
                     if text:
                         tell(text)
-        except self._broken:
+        except self._broken_off_errors:
             if not growing.finished:
                 raise
         return growing.completion() if growing.finished else None

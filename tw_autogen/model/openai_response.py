@@ -38,7 +38,7 @@ class AnswerError(Exception):
     def passes(self) -> bool:
         """Whether the same request may be answered later, by the status that stands in place of a real one."""
         status, body = _field(self.body, "code") or _field(self.body, "status"), json.dumps(self.body)
-        return not is_out_of_quota(body) and (may_pass(_count(status)) or "overloaded" in body.lower())
+        return not is_out_of_quota(body) and (may_pass(_as_count(status)) or "overloaded" in body.lower())
 
 
 def raise_reported(answer: Any) -> None:
@@ -59,13 +59,13 @@ def read_usage(usage: Any) -> Usage:
 
     Tokens of thoughts are paid for as others are; xAI and Google count them in `total_tokens` alone.
     """
-    prompt = _count(_field(usage, "prompt_tokens"))
+    prompt = _as_count(_field(usage, "prompt_tokens"))
     cached = (
-        _count(_field(_field(usage, "prompt_tokens_details"), "cached_tokens"))
-        or _count(_field(usage, "prompt_cache_hit_tokens"))  # DeepSeek
-        or _count(_field(usage, "cached_tokens"))  # Moonshot
+        _as_count(_field(_field(usage, "prompt_tokens_details"), "cached_tokens"))
+        or _as_count(_field(usage, "prompt_cache_hit_tokens"))  # DeepSeek
+        or _as_count(_field(usage, "cached_tokens"))  # Moonshot
     )
-    completion = max(_count(_field(usage, "completion_tokens")), _count(_field(usage, "total_tokens")) - prompt)
+    completion = max(_as_count(_field(usage, "completion_tokens")), _as_count(_field(usage, "total_tokens")) - prompt)
     return Usage(prompt, cached, completion, calls=1)
 
 
@@ -75,17 +75,17 @@ def read_answer(answer: Any) -> Completion | None:
     message = _field(choice, "message")
     if not isinstance(message, dict):
         return None
-    calls = [(call, _field(call, "function")) for call in _items(message.get("tool_calls"))]
+    calls = [(call, _field(call, "function")) for call in _as_list(message.get("tool_calls"))]
     text = _text(message.get("content")) or _text(message.get("refusal"))
     return Completion(
         text=text or ("" if calls else _reply_in(_thought(message))),
         tool_calls=tuple(
-            ToolCall(_text(call.get("id")), _text(function.get("name")), _arguments(function))
+            ToolCall(_text(call.get("id")), _text(function.get("name")), _arguments_json(function))
             for call, function in calls
             if isinstance(function, dict)
         ),
         usage=read_usage(_field(answer, "usage")),
-        finish_reason=_end(_field(choice, "finish_reason")) or "stop",
+        finish_reason=_normalize_finish_reason(_field(choice, "finish_reason")) or "stop",
         model=_text(_field(answer, "model")),
     )
 
@@ -134,13 +134,13 @@ class StreamAccumulator:
         self._usage = _field(chunk, "usage") or self._usage  # a running total: the last one counts
         self._model = _text(_field(chunk, "model")) or self._model
         choice = _first(_field(chunk, "choices"))
-        self._finish_reason = _end(_field(choice, "finish_reason")) or self._finish_reason
+        self._finish_reason = _normalize_finish_reason(_field(choice, "finish_reason")) or self._finish_reason
         delta = _field(choice, "delta")
-        for part in _items(_field(delta, "tool_calls")):
+        for part in _as_list(_field(delta, "tool_calls")):
             self._add_call(part)
         text = _text(_field(delta, "content")) or _text(_field(delta, "refusal"))
         thought = _thought(delta)
-        self._take(len(text) + len(thought))
+        self._spend_chars(len(text) + len(thought))
         self._text.write(text)
         self._thought.write(thought)
         return text
@@ -160,19 +160,19 @@ class StreamAccumulator:
         index, id = _field(part, "index"), _text(_field(part, "id"))
         index = index if isinstance(index, int) else None
         function = _field(part, "function")
-        name, arguments = _text(_field(function, "name")), _arguments(function)
+        name, arguments = _text(_field(function, "name")), _arguments_json(function)
         call = self._at.get(index)
         # some servers give every call the index 0, or none; some every piece another id
         if call is None or (name and ((id and id != call.id) or call.is_over(name, arguments))):
             call = self._at[index] = _GrowingCall(id)
             self._calls.append(call)
-        self._take(_CHARS_OF_CALL + len(name) + len(arguments))
+        self._spend_chars(_CHARS_OF_CALL + len(name) + len(arguments))
         if name and [name] != call.name:  # some repeat it with each piece
             call.name.append(name)
         if arguments:
             call.arguments.append(arguments)
 
-    def _take(self, chars: int) -> None:
+    def _spend_chars(self, chars: int) -> None:
         self._chars_left -= chars
         if self._chars_left < 0:
             raise ValueError(f"an answer of more than {_MAX_STREAMED_CHARS:,} characters".replace(",", " "))
@@ -184,14 +184,14 @@ def _field(data: Any, name: str) -> Any:
 
 
 def _first(items: Any) -> Any:
-    return next(iter(_items(items)), None)
+    return next(iter(_as_list(items)), None)
 
 
-def _items(items: Any) -> list[Any]:
+def _as_list(items: Any) -> list[Any]:
     return items if isinstance(items, list) else []
 
 
-def _count(value: Any) -> int:
+def _as_count(value: Any) -> int:
     return int(value) if isinstance(value, int | float) and math.isfinite(value) and value > 0 else 0
 
 
@@ -202,7 +202,7 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _end(reason: Any) -> str:
+def _normalize_finish_reason(reason: Any) -> str:
     """Return why a reply ended, in OpenAI's words where it was cut off."""
     said = _text(reason)
     return _ENDS.get(said.lower(), said)
@@ -220,7 +220,7 @@ def _reply_in(thought: str) -> str:
     return thought if thought.rstrip().endswith(_LAST_MARKS) else ""
 
 
-def _arguments(function: Any) -> str:
+def _arguments_json(function: Any) -> str:
     """Return a call's arguments as JSON; some servers send them as an object."""
     arguments = _field(function, "arguments")
     return json.dumps(arguments) if isinstance(arguments, dict) else _text(arguments)

@@ -164,7 +164,7 @@ class Recording:
             folder: The folder in which it lies, where that is open already; None: `open_or_make_folder` opens it.
         """
         whole = [
-            _head(self.model, self.date, self.objects_only),
+            _file_head(self.model, self.date, self.objects_only),
             *(readable_yaml([reply.to_dict()], width=_WIDTH) for reply in self.replies),
         ]
         with contextlib.nullcontext(folder) if folder else open_or_make_folder(path.parent) as opened:
@@ -210,11 +210,11 @@ class RecordingModel(BaseChatModel):
         """Complete the request with the model, and write the reply with the role that asked."""
         messages, role = request.messages, request.role
         prompt, last = prompt_hash(messages, hide=self._hide), last_message_head(messages, hide=self._hide)
-        completion = self._recall(role, prompt) or complete(self._model, request)
-        self._keep(RecordedReply(completion, prompt, last, role, system_hash(messages, hide=self._hide)))
+        completion = self._take_known_reply(role, prompt) or complete(self._model, request)
+        self._save_reply(RecordedReply(completion, prompt, last, role, system_hash(messages, hide=self._hide)))
         return completion
 
-    def _recall(self, role: str, prompt: str) -> Completion | None:
+    def _take_known_reply(self, role: str, prompt: str) -> Completion | None:
         """Take what an earlier try was told on this very prompt."""
         with self._lock:
             position = next(
@@ -222,7 +222,7 @@ class RecordingModel(BaseChatModel):
             )
             return None if position is None else self._known.pop(position).completion
 
-    def _keep(self, reply: RecordedReply) -> None:
+    def _save_reply(self, reply: RecordedReply) -> None:
         with self._lock:
             try:
                 self._append(reply)
@@ -236,12 +236,12 @@ class RecordingModel(BaseChatModel):
         ):
             if not self._begun:  # one that is shared already stays so
                 file.truncate(0)
-                head = _head(reply.completion.model, datetime.date.today().isoformat(), self._objects_only)
+                head = _file_head(reply.completion.model, datetime.date.today().isoformat(), self._objects_only)
                 file.write(head.encode())
                 self._begun = True
             file.write(readable_yaml([reply.to_dict()], width=_WIDTH).encode())
 
 
-def _head(model: str, date: str, only: bool) -> str:
+def _file_head(model: str, date: str, only: bool) -> str:
     head = {"format": FORMAT, "model": model, "date": date, **({"objects_only": True} if only else {})}
     return f"{readable_yaml(head)}replies:\n"

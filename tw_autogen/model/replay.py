@@ -83,27 +83,27 @@ class ReplayModel(BaseChatModel):
         """
         halt = request.cancelled or threading.Event()
         if halt.is_set():
-            raise ModelError(f"{self._name}: the call was cancelled")
-        completion = self._take(request.role, request.messages)
+            raise ModelError(f"{self._recording_name}: the call was cancelled")
+        completion = self._take_reply(request.role, request.messages)
         if request.on_text:
             for piece in pieces(completion.text):
                 if halt.wait(self._delay) if self._delay else halt.is_set():
-                    raise ModelError(f"{self._name}: the call was cancelled")
+                    raise ModelError(f"{self._recording_name}: the call was cancelled")
                 request.on_text(piece)
         return completion
 
     @property
-    def _name(self) -> str:
+    def _recording_name(self) -> str:
         return str(self.recording.path or "the recording")
 
-    def _take(self, role: str, messages: Sequence[Message]) -> Completion:
+    def _take_reply(self, role: str, messages: Sequence[Message]) -> Completion:
         prompt, last = prompt_hash(messages, hide=self._hide), last_message_head(messages, hide=self._hide)
         with self._lock:
             number, self._calls = self._calls, self._calls + 1
             call = f"call {number + 1}" + (f", {role}" if role else "")
             own = [index for index, one in self._left.items() if _goes_with(one, role)]
             if not own:
-                raise ReplayParted(self._parted(role, call, last), index=number)
+                raise ReplayParted(self._parted_message(role, call, last), index=number)
             index = next((index for index in own if self._left[index].prompt == prompt), own[0])
             reply = self._left[index]
             if reply.prompt not in ("", prompt):
@@ -113,16 +113,18 @@ class ReplayModel(BaseChatModel):
                 if reply.system and reply.system != system_hash(messages, hide=self._hide):
                     note = f"{call}: its system message is not as it was recorded"
                 if self._strict:
-                    raise ReplayParted(f"{self._name}: the recording and the run have parted at {note}", index=number)
+                    raise ReplayParted(
+                        f"{self._recording_name}: the recording and the run have parted at {note}", index=number
+                    )
                 self.stale.append(note)
             if index != own[0]:
                 self.moved.append(f"{call}: its reply is number {index + 1}, and number {own[0] + 1} waits still")
             del self._left[index]
             return reply.completion
 
-    def _parted(self, role: str, call: str, last: str) -> str:
+    def _parted_message(self, role: str, call: str, last: str) -> str:
         held = sum(_goes_with(reply, role) for reply in self.recording.replies)
-        message = f"{self._name}: the recording and the run have parted at {call}: the recording holds "
+        message = f"{self._recording_name}: the recording and the run have parted at {call}: the recording holds "
         message += f"{held} {'reply' if held == 1 else 'replies'}{f' for {role}' if role else ''}, "
         message += f"and one more was asked for after {last!r}."
         if self._left:

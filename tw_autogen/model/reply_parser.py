@@ -120,12 +120,12 @@ def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
     if _BARE_FIELDS.match(reply):
         reply = f"{{{reply.strip().rstrip(',')}}}"
     if reply.lstrip().startswith('"{'):
-        reply = _unquoted(reply)
+        reply = _decode_json_string(reply)
     elif reply.lstrip().startswith('{\\"'):  # an object that was escaped as if it stood in a string
-        reply = _unquoted(f'"{reply.strip()}"')
-    objects = [object_ for object_ in _objects(reply, in_code=False) if object_]
-    objects = objects or [object_ for object_ in _objects(reply, in_code=True) if object_]
-    objects = [object_ for object_ in map(_unwrapped, objects) if object_] if wrapped else objects
+        reply = _decode_json_string(f'"{reply.strip()}"')
+    objects = [object_ for object_ in _find_objects(reply, in_code=False) if object_]
+    objects = objects or [object_ for object_ in _find_objects(reply, in_code=True) if object_]
+    objects = [object_ for object_ in map(_unwrap_response, objects) if object_] if wrapped else objects
     if not objects:
         raise NoObject(reply.strip())
     best = max(reversed(objects) if drafts else objects, key=len)
@@ -208,14 +208,14 @@ def _end_of_object(text: str) -> int:
         return _DECODER.raw_decode(text, begin)[1]
     except (ValueError, RecursionError):
         try:
-            end = _end(text, begin)
+            end = _object_end(text, begin)
         except Unreadable:
             return 0
     return end if text[:end].rstrip().rstrip("`~").rstrip().endswith("}") else 0
 
 
 def _read_blocks(reply: str, wanted: str) -> CodeReply:
-    blocks = _rejoined(split_blocks(reply))
+    blocks = _rejoin_blocks(split_blocks(reply))
     if len(blocks) == 1 and (bare := unfenced(reply)):
         return CodeReply("\n".join(part for part in (bare[0], bare[2]) if part), bare[1])
     kind = "python" if any(block.kind == "python" for block in blocks) else "untagged"
@@ -228,7 +228,7 @@ def _read_blocks(reply: str, wanted: str) -> CodeReply:
     return CodeReply(thought, code or None)
 
 
-def _rejoined(blocks: list[FencedBlock], most: int = _MAX_REJOINED) -> list[FencedBlock]:
+def _rejoin_blocks(blocks: list[FencedBlock], most: int = _MAX_REJOINED) -> list[FencedBlock]:
     """Return blocks of which a Python block that does not parse goes on to later marks, or if open ends before prose.
 
     Args:
@@ -246,14 +246,14 @@ def _rejoined(blocks: list[FencedBlock], most: int = _MAX_REJOINED) -> list[Fenc
         if closed and code:
             follows = rest[len(code) - len(block.inner.rstrip()) - len("\n```\n") :].lstrip("\n")
             more = split_blocks(follows.removeprefix("```"))
-            return [*blocks[:index], FencedBlock("python", block.text, code), *_rejoined(more, most - 1)]
+            return [*blocks[:index], FencedBlock("python", block.text, code), *_rejoin_blocks(more, most - 1)]
         if not closed and code != block.inner.rstrip():
             prose = block.inner.rstrip()[len(code) :]
             return [*blocks[:index], FencedBlock("python", block.text, code), FencedBlock("text", prose)]
     return blocks
 
 
-def _objects(text: str, *, in_code: bool) -> Iterator[dict[str, Any]]:
+def _find_objects(text: str, *, in_code: bool) -> Iterator[dict[str, Any]]:
     """Yield the objects in a text in their order: well-formed ones as they are, others repaired, up to 100 of these.
 
     Args:
@@ -280,23 +280,23 @@ def _objects(text: str, *, in_code: bool) -> Iterator[dict[str, Any]]:
             if mended < _MAX_CODE_FIELDS and _BEFORE_OBJECT.search(text, max(0, begin - _LONGEST_TAG), begin):
                 mended, text = mended + 1, mend_code_field(text, begin)
                 fence = None if in_code else PYTHON_FENCE.search(text, begin)
-            value, position = _sloppy(text, begin)
-        yield _fields(value)
+            value, position = _decode_or_repair(text, begin)
+        yield _dict_or_empty(value)
 
 
-def _sloppy(text: str, begin: int) -> tuple[Any, int]:
+def _decode_or_repair(text: str, begin: int) -> tuple[Any, int]:
     """Return the object that begins at a place, repaired where it is not JSON, and where it ends."""
     try:
         return _DECODER.raw_decode(text, begin)
     except (ValueError, RecursionError):
-        position = _end(text, begin)
-    value = _mended(text[begin:position])
-    if not _fields(value) and position < (last := text.rfind("}") + 1):  # stray quotes have misled the search
-        return _mended(text[begin:last]), last
+        position = _object_end(text, begin)
+    value = _repair_object(text[begin:position])
+    if not _dict_or_empty(value) and position < (last := text.rfind("}") + 1):  # stray quotes have misled the search
+        return _repair_object(text[begin:last]), last
     return value, position
 
 
-def _end(text: str, begin: int) -> int:
+def _object_end(text: str, begin: int) -> int:
     """Find where an object that is not well-formed ends: at its closing brace, or with the text.
 
     Raises:
@@ -339,37 +339,37 @@ class _Metered(str):
         self.left[0] -= 1 + len(found) // 16
         if self.left[0] < 0:
             raise Unreadable(f"the JSON object is too broken to be read; {WANTED}")
-        return _metered(found, self.left) if isinstance(at, slice) else found
+        return _metered_text(found, self.left) if isinstance(at, slice) else found
 
     def __add__(self, other: str) -> str:
-        return _metered(super().__add__(other), self.left)
+        return _metered_text(super().__add__(other), self.left)
 
 
-def _metered(text: str, left: list[int]) -> str:
+def _metered_text(text: str, left: list[int]) -> str:
     metered = _Metered(text)
     metered.left = left
     return metered
 
 
-def _mended(text: str) -> Any:
+def _repair_object(text: str) -> Any:
     """Mend an object that is not well-formed.
 
     Raises:
         Unreadable: that takes more than linear work, or it is nested too deep.
     """
     try:
-        return json_repair.loads(_metered(text, [_READS_PER_CHAR * len(text) + 1000]), skip_json_loads=True)
+        return json_repair.loads(_metered_text(text, [_READS_PER_CHAR * len(text) + 1000]), skip_json_loads=True)
     except Unreadable:
         raise
     except (ValueError, RecursionError, IndexError):
         raise Unreadable(_TOO_DEEP) from None
 
 
-def _fields(value: Any) -> dict[str, Any]:
+def _dict_or_empty(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _unquoted(text: str) -> str:
+def _decode_json_string(text: str) -> str:
     """Decode an object that was sent as one JSON string."""
     try:
         return str(_DECODER.raw_decode(text.lstrip())[0])
@@ -377,7 +377,7 @@ def _unquoted(text: str) -> str:
         return text
 
 
-def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:
+def _unwrap_response(value: Mapping[str, Any]) -> dict[str, Any]:
     """Take TaskWeaver's `{"response": {…}}` off, as well when the inner object came as a string."""
     inner = value.get("response")
     if len(value) == 1 and isinstance(inner, str) and OBJECT.match(inner.strip()):

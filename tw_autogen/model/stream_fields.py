@@ -67,21 +67,21 @@ class FieldStream:
         self._parsed_chars += len(self._text)
         self._next_length = len(self._text) * 9 // 8
         if self._begin < 0:
-            self._begin = self._find()
+            self._begin = self._find_object()
         if self._begin < 0:
             return []
         clean = _STRING.sub(_escape_controls, self._text[self._begin :])
-        fields = self._partial(clean)
+        fields = self._parse_partial(clean)
         if fields is None:
             self._broken = True
             first = max(self._checked, 1)
             ends = range(first, len(clean))
-            good = first + bisect.bisect_left(ends, True, key=lambda end: self._partial(clean[:end]) is None) - 1
-            fields = self._partial(clean[:good]) or {}
+            good = first + bisect.bisect_left(ends, True, key=lambda end: self._parse_partial(clean[:end]) is None) - 1
+            fields = self._parse_partial(clean[:good]) or {}
         self._checked = len(clean)
-        return self._news(fields)
+        return self._new_text(fields)
 
-    def _find(self) -> int:
+    def _find_object(self) -> int:
         """Find where the object begins: not within a thought."""
         thinking = False
         for match in _OBJECT_OR_THOUGHT.finditer(self._text):
@@ -91,7 +91,7 @@ class FieldStream:
                 return match.start()
         return -1
 
-    def _partial(self, text: str) -> dict[str, Any] | None:
+    def _parse_partial(self, text: str) -> dict[str, Any] | None:
         value = _whole(text)
         if value is None:
             try:
@@ -101,7 +101,7 @@ class FieldStream:
         inner = value.get("response")
         return inner if len(value) == 1 and isinstance(inner, dict) else value
 
-    def _news(self, fields: dict[str, Any]) -> Grown:
+    def _new_text(self, fields: dict[str, Any]) -> Grown:
         grown: Grown = []
         for name, value in fields.items():
             before = self._given.get(name, "")
@@ -158,11 +158,11 @@ class CodeStream:
             grown += self._whole(line)
             self._shown = 0
         self._line = rest
-        grown += self._part(rest)
-        return _merged(grown)
+        grown += self._certain_part(rest)
+        return _merge_neighbours(grown)
 
     @property
-    def _field(self) -> str:
+    def _current_field(self) -> str:
         return "reply_content" if self._fence and self._fence.kind in ("python", "untagged") else "thought"
 
     def _whole(self, line: str) -> Grown:
@@ -174,9 +174,13 @@ class CodeStream:
             return self._whole_outside(line)
         last = self._fence.closed_by(line)
         if last is None:
-            return [(self._field, f"{self._rest(line)}\n")]
-        rest = self._rest(last) if self._field == "reply_content" else f"{self._rest(line)}\n"
-        ends = [(self._field, rest)]
+            return [(self._current_field, f"{self._unreturned_part(line)}\n")]
+        rest = (
+            self._unreturned_part(last)
+            if self._current_field == "reply_content"
+            else f"{self._unreturned_part(line)}\n"
+        )
+        ends = [(self._current_field, rest)]
         self._fence = None
         return ends
 
@@ -185,13 +189,13 @@ class CodeStream:
         if code is not None:
             return [("reply_content", f"{code}\n")]
         if opened is None:
-            return [("thought", f"{self._rest(line)}\n")]
+            return [("thought", f"{self._unreturned_part(line)}\n")]
         before, self._fence = opened
-        if self._field == "thought":
-            return [("thought", f"{self._rest(line)}\n")]
+        if self._current_field == "thought":
+            return [("thought", f"{self._unreturned_part(line)}\n")]
         return [("thought", f"{before[self._shown :]}\n")] if before else []
 
-    def _part(self, line: str) -> Grown:
+    def _certain_part(self, line: str) -> Grown:
         """Return the certain part of an incomplete line: nothing that may still become a fence or a tag."""
         if self._thinking or not line.strip() or self._may_be_tag(line):
             return []
@@ -200,11 +204,11 @@ class CodeStream:
             if marks in line:
                 end = min(end, line.index(marks))
         end = min(end, len(line[:end].rstrip("`~").rstrip()))
-        text = self._rest(line[:end])
+        text = self._unreturned_part(line[:end])
         self._shown = max(self._shown, end)
-        return [(self._field, text)] if text else []
+        return [(self._current_field, text)] if text else []
 
-    def _rest(self, line: str) -> str:
+    def _unreturned_part(self, line: str) -> str:
         """Return the part of a line that was not returned yet, without the indentation of its fence."""
         if self._shown or self._fence is None:
             return line[self._shown :]
@@ -227,7 +231,7 @@ def _escape_controls(string: re.Match[str]) -> str:
     return _CONTROL.sub(lambda char: f"\\u{ord(char[0]):04x}", string[0])
 
 
-def _merged(grown: Grown) -> Grown:
+def _merge_neighbours(grown: Grown) -> Grown:
     """Join neighbours of one field."""
     merged: Grown = []
     for name, text in grown:

@@ -91,7 +91,7 @@ class LexicalRanker:
             query: Words.
             texts: In any order.
         """
-        return best_first(_index(tuple(texts)).scores(query))
+        return best_first(_cached_index(tuple(texts)).scores(query))
 
     def rank_fields(self, query: str, texts: Sequence[Sequence[str]], weights: Sequence[float]) -> Ranked:
         """Rank texts of several fields, such as a title and a body, by the words and stems they share with a query.
@@ -112,7 +112,7 @@ class LexicalRanker:
             [Counter(feature for word in _words(field) for feature in _features(word)) for field in fields]
             for fields in texts
         ]
-        joined = ["".join(_WORD.findall(_folded(fields[0]))) for fields in texts]
+        joined = ["".join(_WORD.findall(_fold_case(fields[0]))) for fields in texts]
         means = [
             sum(counts[index].total() for counts in found) / max(1, len(found)) or 1.0 for index in range(len(weights))
         ]
@@ -143,8 +143,10 @@ class _Index:
         self._words: dict[str, list[tuple[int, float]]] = {}
         self._grams: dict[str, list[tuple[int, float]]] = {}
         words_of_texts = [list(_words(text)) for text in texts]
-        _fill(self._words, [[feature for word in words for feature in _features(word)] for words in words_of_texts])
-        _fill(self._grams, [[gram for word in words for gram in _grams(word)] for words in words_of_texts])
+        _add_bm25_weights(
+            self._words, [[feature for word in words for feature in _features(word)] for words in words_of_texts]
+        )
+        _add_bm25_weights(self._grams, [[gram for word in words for gram in _grams(word)] for words in words_of_texts])
 
     def scores(self, query: str) -> list[float]:
         """Return the score of each text; 0 for one that has nothing to do with the query."""
@@ -165,7 +167,7 @@ class _Index:
         return [score if known else 0.0 for score, known in zip(scores, related, strict=True)]
 
 
-def _fill(index: dict[str, list[tuple[int, float]]], documents: Sequence[Sequence[str]]) -> None:
+def _add_bm25_weights(index: dict[str, list[tuple[int, float]]], documents: Sequence[Sequence[str]]) -> None:
     """Add the weights of BM25 to an index.
 
     Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the inverse
@@ -197,19 +199,19 @@ def best_first(scores: Sequence[float], *, above: float = 0.0) -> Ranked:
 
 
 @lru_cache(maxsize=8)
-def _index(texts: tuple[str, ...]) -> _Index:
+def _cached_index(texts: tuple[str, ...]) -> _Index:
     """Build the index once for each set of texts: a session asks again with each request."""
     return _Index(texts)
 
 
-def _folded(text: str) -> str:
+def _fold_case(text: str) -> str:
     """Return text in small letters, each with its accent as one character; names of files on macOS have two."""
     return unicodedata.normalize("NFC", text.lower())
 
 
 def _words(text: str) -> Iterator[str]:
     """Yield the words that carry meaning, English plurals cut off; of scripts without blanks, pairs of characters."""
-    for found in _WORD.findall(_folded(text)):
+    for found in _WORD.findall(_fold_case(text)):
         runs = [(False, found)] if found.isascii() else groupby(found, _is_unspaced)
         for is_unspaced, run in runs:
             word = "".join(run)

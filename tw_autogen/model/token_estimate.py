@@ -32,7 +32,7 @@ class TokenEstimate:
         Args:
             messages: In OpenAI's form; their content is text, or text and image parts.
         """
-        return sum(map(_chars, messages))
+        return sum(map(_message_chars, messages))
 
     def tokens(self, chars: int) -> float:
         """Return the estimated tokens of a prompt of so many characters."""
@@ -62,7 +62,7 @@ def token_chars(chars: int, prompt_tokens: int) -> float:
     return min(8.0, max(0.5, chars / prompt_tokens))
 
 
-def _chars(message: Message) -> int:
+def _message_chars(message: Message) -> int:
     content = message.get("content") or ""
     if isinstance(content, str):
         return len(content)

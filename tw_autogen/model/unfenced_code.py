@@ -134,7 +134,7 @@ def _longest_prefix(lines: list[str]) -> list[str]:
     for _ in range(_MAX_CUTS):
         found = tree_or_line("\n".join(lines[:end]))
         if isinstance(found, ast.Module):
-            return _trimmed(lines[:end], found.body)
+            return _trim_prose_end(lines[:end], found.body)
         end = min(end, found) - 1
         if end <= 0:
             return []
@@ -146,7 +146,7 @@ def _code_length(lines: list[str]) -> int:
     return max((number for number, line in enumerate(lines, 1) if _CODE_LINE.match(line)), default=0)
 
 
-def _trimmed(lines: list[str], body: list[ast.stmt]) -> list[str]:
+def _trim_prose_end(lines: list[str], body: list[ast.stmt]) -> list[str]:
     """Return the lines without what at their end is no more code than prose: `hello`; none if they begin so."""
     names = [one for node in body for one in ast.walk(node) if isinstance(one, ast.Name)]
     stored = {name.id for name in names if isinstance(name.ctx, ast.Store)}

@@ -33,11 +33,11 @@ def approve_in_notebook(proposal: Proposal) -> Decision:
     from IPython.display import DisplayHandle  # in a notebook it is there
 
     handle: Any = DisplayHandle()  # type: ignore[no-untyped-call]
-    handle.display(_page(proposal), raw=True)
+    handle.display(_mime_bundle(proposal), raw=True)
     try:
         answer = input(f"{proposal.question} {proposal.hint} ")
     except (EOFError, RuntimeError):  # StdinNotImplementedError is a RuntimeError
-        handle.update(_page(proposal, "Not decided"), raw=True)
+        handle.update(_mime_bundle(proposal, "Not decided"), raw=True)
         if proposal.kind in _SETTINGS:
             raise ConfigError(
                 f"a {proposal.kind} waits for a person's approval ({_SETTINGS[proposal.kind]}), and nobody can be "
@@ -45,14 +45,14 @@ def approve_in_notebook(proposal: Proposal) -> Decision:
             ) from None
         return Decision(False, reason="nobody can be asked here")
     except KeyboardInterrupt:
-        handle.update(_page(proposal, "Not decided"), raw=True)
+        handle.update(_mime_bundle(proposal, "Not decided"), raw=True)
         raise
     decision = read_decision(answer, proposal)
-    handle.update(_page(proposal, "Approved" if decision.approved else "Refused"), raw=True)
+    handle.update(_mime_bundle(proposal, "Approved" if decision.approved else "Refused"), raw=True)
     return decision
 
 
-def _page(proposal: Proposal, decided: str = "") -> dict[str, str]:
+def _mime_bundle(proposal: Proposal, decided: str = "") -> dict[str, str]:
     """Return the proposal by MIME type; once decided it is folded, with the decision's word in front."""
     found = [visible(finding) for finding in proposal.findings]
     items = "".join(f"<li>{html.escape(one)}</li>" for one in found)

@@ -125,7 +125,7 @@ class Magic:
         elif asked.does == "--close":
             self.close()
         else:
-            return self._session().ask(asked.question, asked.files, self._values(asked.variables))
+            return self._ensure_session().ask(asked.question, asked.files, self._variable_values(asked.variables))
         return None
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ class Magic:
                 del self._shell.user_ns[_VARIABLE]
             self._own = None
 
-    def _session(self) -> Session:
+    def _ensure_session(self) -> Session:
         found = self._shell.user_ns.get(_VARIABLE)
         if isinstance(found, Session) and not found.closed:
             return found
@@ -153,7 +153,7 @@ class Magic:
         self._shell.user_ns[_VARIABLE] = self._own
         return self._own
 
-    def _values(self, names: list[str]) -> dict[str, Any]:
+    def _variable_values(self, names: list[str]) -> dict[str, Any]:
         missing = [name for name in names if name not in self._shell.user_ns]
         if missing:
             raise ConfigError(f"%tw --var: the notebook has no variable {', '.join(map(repr, missing))}")

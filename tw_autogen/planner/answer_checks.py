@@ -100,7 +100,7 @@ class AnswerChecks:
         """
         if self.checks is None:
             self._answer = answer
-            codes = self._proposed(answer, model, turn, seconds=seconds)
+            codes = self._propose_checks(answer, model, turn, seconds=seconds)
             self.checks = [AnswerCheck(code, *runner.run_check(code, turn=turn)) for code in codes]
             self.sent_back = any(check.passed is False for check in self.checks)
             if self.checks:
@@ -112,14 +112,18 @@ class AnswerChecks:
         """Return the outcome and its cost, for the answer's post."""
         checks = self.checks or []
         words = [
-            f"{_OUTCOMES[check.passed]}: {_title(check)}" + (f" ({check.why})" if check.why else "") for check in checks
+            f"{_OUTCOMES[check.passed]}: {_title_of_check(check)}" + (f" ({check.why})" if check.why else "")
+            for check in checks
         ]
         extra = {"checks": [asdict(check) for check in checks], "sent_back": self.sent_back}
         extra |= {"calls": self.calls, "tokens": self.tokens}
         return Attachment(AttachmentType.checks, "\n".join(words), extra)
 
-    def _proposed(self, answer: str, model: ChatModel, turn: Turn, *, seconds: float | None) -> list[str]:
-        messages = [{"role": "system", "content": _PROMPT}, {"role": "user", "content": _material(turn.round, answer)}]
+    def _propose_checks(self, answer: str, model: ChatModel, turn: Turn, *, seconds: float | None) -> list[str]:
+        messages = [
+            {"role": "system", "content": _PROMPT},
+            {"role": "user", "content": _review_material(turn.round, answer)},
+        ]
         try:
             codes, completion = ask(model, turn.request(messages, caller=_CALLER, seconds=seconds), _read, tries=1)
         except (ModelError, RoundTooCostly) as error:
@@ -140,12 +144,12 @@ def wants_checks(when: WhenChecked, here: Round, earlier: Sequence[Round]) -> bo
         here: The round.
         earlier: Those before it, whose tables may be used again.
     """
-    codes = _codes(here)
+    codes = _codes_that_ran(here)
     if when == "off" or not codes:
         return False
     if when == "always" or _ASKED.search(ends_of(here.user_query)):
         return True
-    before = [code for one in earlier for code in _codes(one)]
+    before = [code for one in earlier for code in _codes_that_ran(one)]
     return bool(hard_because(codes, before, request=here.user_query))
 
 
@@ -161,18 +165,18 @@ def failed_checks_report(failed: Sequence[AnswerCheck]) -> str:
 
 def failed_check_messages(failed: Sequence[AnswerCheck]) -> list[str]:
     """Return what the User is told of checks that still fail."""
-    return [f"a check of the answer failed: {inert_output(f'{_title(one)}: {one.why}')}" for one in failed]
+    return [f"a check of the answer failed: {inert_output(f'{_title_of_check(one)}: {one.why}')}" for one in failed]
 
 
-def _title(check: AnswerCheck) -> str:
+def _title_of_check(check: AnswerCheck) -> str:
     """Return the comment that begins a check, or its last line."""
     lines = [line.strip() for line in check.code.splitlines() if line.strip()]
     return next((line.lstrip("# ") for line in lines if line.startswith("#")), lines[-1] if lines else "")[:120]
 
 
-def _material(here: Round, answer: str) -> str:
+def _review_material(here: Round, answer: str) -> str:
     printed = [post.message for post in here.posts if post.content(AttachmentType.reply_content)]
-    code = without_middle("\n".join(_codes(here)), _CODE_CHARS, tail_percent=100)
+    code = without_middle("\n".join(_codes_that_ran(here)), _CODE_CHARS, tail_percent=100)
     parts = {
         "The request": message_of_user(here),
         "The code that ran": f"```python\n{code}\n```",
@@ -182,7 +186,7 @@ def _material(here: Round, answer: str) -> str:
     return "\n\n".join(f"# {head}\n{text}" for head, text in parts.items())
 
 
-def _codes(here: Round) -> list[str]:
+def _codes_that_ran(here: Round) -> list[str]:
     """Return the code that ran in a round to its end, oldest first."""
     ran = [post for post in here.posts if post.content(AttachmentType.execution_status) == "SUCCESS"]
     return [code for post in ran if (code := post.content(AttachmentType.reply_content))]

@@ -47,7 +47,7 @@ def hard_because(codes: Iterable[str], earlier: Iterable[str] = (), *, request: 
     """
     trees = [tree for code in codes if (tree := parsed_cell(code)) is not None]
     nodes = [node for tree in trees for node in ast.walk(tree)]
-    called = {_called(node) for node in nodes if isinstance(node, ast.Call)}
+    called = {_called_name(node) for node in nodes if isinstance(node, ast.Call)}
     texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     if called & _JOINS or any(map(_is_join, nodes)) or any(map(_joins_in_sql, texts)):
         return "a join"
@@ -55,8 +55,8 @@ def hard_because(codes: Iterable[str], earlier: Iterable[str] = (), *, request: 
         return "a model"
     reads = any(_READS.fullmatch(name) for name in called)
     used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    files = {name for tree in trees for name in _files(tree)}
-    files |= {f"earlier {name}" for name in used & _tables(earlier)}
+    files = {name for tree in trees for name in _names_of_files_read(tree)}
+    files |= {f"earlier {name}" for name in used & _table_variables(earlier)}
     many = reads and (called & _LISTS_FILES or any("{" in name for name in files))
     if many or len(files) > 1:
         return "several files"
@@ -66,7 +66,7 @@ def hard_because(codes: Iterable[str], earlier: Iterable[str] = (), *, request: 
     return "copied numbers" if copied else ""
 
 
-def _called(call: ast.Call) -> str:
+def _called_name(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
@@ -90,12 +90,12 @@ def _is_join(node: ast.AST) -> bool:
     return node.func.attr == "join" and isinstance(on, ast.Name) and isinstance(other, ast.Name) and on.id != "os"
 
 
-def _files(tree: ast.Module) -> Iterator[str]:
+def _names_of_files_read(tree: ast.Module) -> Iterator[str]:
     """Yield the names of files that code reads; of one that is put together in a loop the parts, with `{`."""
     written = {
         inner
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and (_WRITES.fullmatch(_called(node)) or _opens_to_write(node))
+        if isinstance(node, ast.Call) and (_WRITES.fullmatch(_called_name(node)) or _opens_to_write(node))
         for inner in ast.walk(node)
     }
     inside = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
@@ -112,18 +112,18 @@ def _files(tree: ast.Module) -> Iterator[str]:
 
 def _opens_to_write(call: ast.Call) -> bool:
     modes = [*call.args[1:2], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
-    return _called(call) == "open" and any(
+    return _called_name(call) == "open" and any(
         isinstance(mode, ast.Constant) and "r" not in str(mode.value) for mode in modes
     )
 
 
-def _tables(codes: Iterable[str]) -> set[str]:
+def _table_variables(codes: Iterable[str]) -> set[str]:
     """Return the names of variables that were assigned from a call which reads a file."""
     found: set[str] = set()
     for tree in map(parsed_cell, codes):
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Assign) and any(
-                isinstance(one, ast.Call) and re.match(r"read_", _called(one)) for one in ast.walk(node.value)
+                isinstance(one, ast.Call) and re.match(r"read_", _called_name(one)) for one in ast.walk(node.value)
             ):
                 found |= {one.id for target in node.targets for one in ast.walk(target) if isinstance(one, ast.Name)}
     return found

@@ -140,7 +140,7 @@ def called(said: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
     if not names <= _CALLED:
         return dict(said)
     for key, value in said.items():
-        inner = _object(value) if key.casefold() in _ARGUMENTS else None
+        inner = _as_object(value) if key.casefold() in _ARGUMENTS else None
         if inner is None:
             continue
         if {one.casefold() for one in inner} <= _CALLED and isinstance(inner.get("name"), str):
@@ -151,7 +151,7 @@ def called(said: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
     return dict(said)
 
 
-def _object(value: Any) -> dict[str, Any] | None:
+def _as_object(value: Any) -> dict[str, Any] | None:
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             value = read_object(value)

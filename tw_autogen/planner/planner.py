@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -213,7 +214,7 @@ class Planner(Role):
         problems = form.problems(_full_answer(forwarded)) if forwarded else []
         doubts = implausible(_full_answer(forwarded), here.user_query) if forwarded and not mine.corrected else []
         if forwarded is not None and (mine.corrected or not (problems or doubts)):
-            forwarded, back = self._checked(mine, forwarded, turn, memory)
+            forwarded, back = self._check_answer(mine, forwarded, turn, memory)
             if back is not None:
                 return replace(back, plan=mine.plan)
             mine.plan = mine.plan and mine.plan.completed().reopened(mine.unrun)
@@ -224,19 +225,19 @@ class Planner(Role):
         elif doubts:
             mine.history.append_user(_DOUBTS.format("; ".join(doubts)))
         shown = mine.history.messages[1:]
-        reply = self._ask(mine, turn, form)
+        reply = self._ask_model(mine, turn, form)
         problems = self._problems_of(reply, form, asked, shown)
         if problems and not mine.corrected:
             self._send_back(mine, problems, turn)
             reply = self._ask_again(mine, reply, turn, form)
             problems = self._problems_of(reply, form, asked, shown)
         if self._settings.approval == "always":
-            reply = self._approved(mine, reply, turn, form)
+            reply = self._approve_plan(mine, reply, turn, form)
         if reply.stop is Stop.Completed:
-            reply = replace(reply, message=_shaped(reply.message, form))
+            reply = replace(reply, message=_shape_message(reply.message, form))
         plan_before = mine.plan
         told = map(problem_for_user, problems)
-        post, back = self._checked(mine, _with_problems(self._post(mine, reply), told), turn, memory)
+        post, back = self._check_answer(mine, _with_problems(self._make_post(mine, reply), told), turn, memory)
         if back is not None:
             mine.plan = plan_before
             back = back.with_attachments(
@@ -263,7 +264,7 @@ class Planner(Role):
         for mine in self._states.values():
             request = turn.request(mine.history.messages, caller=self.name, seconds=self._settings.model_seconds)
             if self._recall.compress_history(mine.history, self._model, self.name, turn.emit, request, now=True):
-                self._shortened(mine)
+                self._restore_shortened(mine)
 
     def _add_examples(self, mine: _PlannerState, here: Round) -> None:
         """Begin the history with the examples that fit the request."""
@@ -306,13 +307,13 @@ class Planner(Role):
         offers.append(self._recall.lessons(self.name, request, turn.emit))
         return mine.offers.news(offers)
 
-    def _ask(self, mine: _PlannerState, turn: Turn, form: RequestedFormat) -> PlannerReply:
+    def _ask_model(self, mine: _PlannerState, turn: Turn, form: RequestedFormat) -> PlannerReply:
         names, coder = [worker.name for worker in self._workers], self._coder[0]
         growing = PostStream(turn, self.name, FieldStream)
         worked = any(post.send_from != USER and post.send_to == self.name for post in turn.round.posts)
         counted = turn.request(mine.history.messages, caller=self.name, seconds=self._settings.model_seconds)
         if self._recall.compress_history(mine.history, self._model, self.name, turn.emit, counted):
-            self._shortened(mine)
+            self._restore_shortened(mine)
 
         def once() -> tuple[PlannerReply, Completion]:
             return ask(
@@ -336,8 +337,9 @@ class Planner(Role):
             )
 
         try:
+            restore = functools.partial(self._restore_shortened, mine)
             reply, completion = self._recall.ask_compressing(
-                once, mine.history, self._model, self.name, turn.emit, counted, shortened=lambda: self._shortened(mine)
+                once, mine.history, self._model, self.name, turn.emit, counted, shortened=restore
             )
         except ModelUnreadable as error:
             if not error.reply.strip():
@@ -346,7 +348,7 @@ class Planner(Role):
         except ModelError as error:
             if mine.history.withdraw_if_refused(error):
                 mine.offers = Offers()
-                self._shortened(mine)
+                self._restore_shortened(mine)
             raise
         if tokens := mine.history.track_prompt_tokens(completion.usage.prompt_tokens):
             turn.emit(PromptTruncatedByServer(self.name, tokens))
@@ -355,7 +357,7 @@ class Planner(Role):
     def _ask_again(self, mine: _PlannerState, first: PlannerReply, turn: Turn, form: RequestedFormat) -> PlannerReply:
         """Return the answer to what was sent back; the first one where the model can't be asked any more."""
         try:
-            reply = self._ask(mine, turn, form)
+            reply = self._ask_model(mine, turn, form)
         except (ModelError, RoundTooCostly) as error:
             if turn.cancelled.is_set():
                 raise
@@ -370,7 +372,7 @@ class Planner(Role):
         """Return what speaks against an answer: its form, or numbers about a file that no worker has computed."""
         if reply.stop is not Stop.Completed:
             return []
-        problems = form.problems(_shaped(reply.message, form))
+        problems = form.problems(_shape_message(reply.message, form))
         posts = [post for round_ in asked for post in round_.posts]
         worked = any(post.send_from not in (USER, self.name) and not _unrun_note(post) for post in posts)
         if self._workers and not worked and any(map(is_about_files, asked)):
@@ -392,7 +394,7 @@ class Planner(Role):
         mine.history.append_user(_CORRECTION.format(message))
         turn.emit(ModelDelayed(self.name, f"the answer is sent back: {message}"))
 
-    def _checked(self, mine: _PlannerState, post: Post, turn: Turn, memory: Memory) -> tuple[Post, Post | None]:
+    def _check_answer(self, mine: _PlannerState, post: Post, turn: Turn, memory: Memory) -> tuple[Post, Post | None]:
         """Check an answer, where the setting `verify` says so.
 
         Returns:
@@ -418,7 +420,7 @@ class Planner(Role):
             post = _with_problems(post.with_attachments([mine.checks.attachment()]), failed_check_messages(failed))
         return post, None
 
-    def _shortened(self, mine: _PlannerState) -> None:
+    def _restore_shortened(self, mine: _PlannerState) -> None:
         """Adapt the prompt to a shortened history: remove old offers, and repeat the date and the definitions."""
         mine.offers.restore_in(mine.history)
         if mine.date:
@@ -427,7 +429,9 @@ class Planner(Role):
         mine.history.repeat_notes()
         mine.definitions.restore_in(mine.history)
 
-    def _approved(self, mine: _PlannerState, reply: PlannerReply, turn: Turn, form: RequestedFormat) -> PlannerReply:
+    def _approve_plan(
+        self, mine: _PlannerState, reply: PlannerReply, turn: Turn, form: RequestedFormat
+    ) -> PlannerReply:
         """Return the reply whose plan a person has approved, asking them and the model until there is one.
 
         Raises:
@@ -453,7 +457,7 @@ class Planner(Role):
                 if len(reasons) > self._settings.tries:
                     return PlannerReply(USER, f"The plan was not approved: {reasons[-1]}", Stop.TaskFailure)
                 mine.history.append_user(_REJECTED.format(reason=reasons[-1]))
-            reply = self._ask(mine, turn, form)
+            reply = self._ask_model(mine, turn, form)
         return reply
 
     def _note_run(self, mine: _PlannerState, here: Round) -> None:
@@ -463,7 +467,7 @@ class Planner(Role):
             unrun = answer.content(AttachmentType.execution_status) in ("NONE", "FAILURE")
             mine.unrun = mine.unrun | {step.id} if unrun else mine.unrun - {step.id}
 
-    def _advance(self, mine: _PlannerState, reply: PlannerReply) -> None:
+    def _advance_plan(self, mine: _PlannerState, reply: PlannerReply) -> None:
         """Set the plan to where a reply takes it."""
         if reply.plan is not None:
             mine.take(reply.plan)
@@ -471,8 +475,8 @@ class Planner(Role):
             plan = mine.plan.at(reply.current_plan_step, role="" if reply.send_to == USER else reply.send_to)
             mine.plan = (plan.completed() if reply.stop is Stop.Completed else plan).reopened(mine.unrun)
 
-    def _post(self, mine: _PlannerState, reply: PlannerReply) -> Post:
-        self._advance(mine, reply)
+    def _make_post(self, mine: _PlannerState, reply: PlannerReply) -> Post:
+        self._advance_plan(mine, reply)
         said = {
             AttachmentType.plan_reasoning: reply.reasoning,
             AttachmentType.init_plan: str(reply.init_plan or ""),
@@ -542,7 +546,7 @@ def _full_answer(post: Post) -> str:
     return post.content(AttachmentType.answer, post.message.lstrip())
 
 
-def _shaped(message: str, form: RequestedFormat) -> str:
+def _shape_message(message: str, form: RequestedFormat) -> str:
     return form.shaped(unfenced_json(message) if form.json else message)
 
 

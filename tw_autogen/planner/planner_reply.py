@@ -241,7 +241,7 @@ class RetryReplyParser:
             self._in_words += 1
             code = code_alone(text, self._form.request, worked=self._worked) if self._only_coder else None
             if code:
-                return self._step(*code)
+                return self._code_step(*code)
             if self._is_answer(unreadable.words):
                 refused = _REFUSAL.match(unreadable.words) is not None
                 return PlannerReply(USER, unreadable.words, Stop.SecurityRisks if refused else Stop.Completed)
@@ -252,9 +252,9 @@ class RetryReplyParser:
             if self._worked and self._form.json and is_json(json_text) and not is_ours:
                 return PlannerReply(USER, json_text, Stop.Completed)
             problem = unreadable.problem
-        raise Unreadable(f"{problem}{_FORM}{self._skeleton(concrete=_NO_MESSAGE in problem)}")
+        raise Unreadable(f"{problem}{_FORM}{self._example_reply(concrete=_NO_MESSAGE in problem)}")
 
-    def _step(self, text: str, code: str) -> PlannerReply:
+    def _code_step(self, text: str, code: str) -> PlannerReply:
         """Return code for the worker that takes it, as the one step of a request that has no plan."""
         message = text or _RUN
         plan = None if self._has_plan else Plan((Step(1, _one_line(message)),))
@@ -272,7 +272,7 @@ class RetryReplyParser:
         open_work = named or code or any(map(str.isdigit, text))
         return self._in_words > 1 and (self._worked or not open_work)
 
-    def _skeleton(self, *, concrete: bool) -> str:
+    def _example_reply(self, *, concrete: bool) -> str:
         """Return an example of a valid reply; `concrete`: with words in it, for a model that has copied the dots."""
         to_user = self._worked or not self._workers
         example = {
@@ -297,10 +297,10 @@ def fallback_reply(reply: str, problem: str) -> PlannerReply:
         problem: What was wrong with it.
     """
     try:
-        fields = _named(called(read_object(reply), ()))
-        message = _words(fields.get("message", "")).strip()
+        fields = _canonical_fields(called(read_object(reply), ()))
+        message = _as_text(fields.get("message", "")).strip()
         if not message and "message" in fields:  # a reply in our form, which is nothing to show
-            message = _words(fields.get("reasoning", "")).strip() or _NO_WORDS
+            message = _as_text(fields.get("reasoning", "")).strip() or _NO_WORDS
     except Unreadable:
         message = ""
     words, problem = (message or reply.strip())[:_FALLBACK_CHARS], problem.partition(_FORM)[0]
@@ -310,7 +310,9 @@ def fallback_reply(reply: str, problem: str) -> PlannerReply:
 def _reason_of_empty(text: str) -> str | None:
     """Return the reasoning of a reply that completes the request with an empty message to the User; None for others."""
     try:
-        fields = {key: _words(value).strip() for key, value in _named(called(read_object(text), ())).items()}
+        fields = {
+            key: _as_text(value).strip() for key, value in _canonical_fields(called(read_object(text), ())).items()
+        }
     except Unreadable:
         return None
     completes = fields.get("stop", "").casefold() in ("", Stop.Completed.value.casefold())
@@ -354,16 +356,16 @@ def read_reply(
     Raises:
         Unreadable: with everything that is wrong, in words for the model.
     """
-    said = _named(called(read_object(text), [*workers, USER]))
-    fields = {name: _words(value) for name, value in said.items()} | {"code": field_text(said["code"])}
+    said = _canonical_fields(called(read_object(text), [*workers, USER]))
+    fields = {name: _as_text(value) for name, value in said.items()} | {"code": field_text(said["code"])}
     fields |= {name: "" for name in ("code", "reasoning") if is_dots(fields[name])}
     fields["current_plan_step"] = fields["current_plan_step"].strip(" .…")  # dots where the form shows dots
     if bare_code and not fields["send_to"].strip() and _holds_code(fields["code"]):
         fields["send_to"] = coder
     if not as_json and isinstance(said["message"], dict):
-        fields["message"] = _lines(said["message"])
+        fields["message"] = _object_as_message(said["message"])
     problems: list[str] = []
-    send_to = _receiver(fields, workers, problems)
+    send_to = _read_receiver(fields, workers, problems)
     if coder and send_to == USER and not has_plan and _holds_code(fields["code"]):
         # nothing has run yet: what is said of results is a promise, and what the code prints is the answer
         send_to, fields["stop"], fields["then"] = coder, Stop.InProcess.value, USER
@@ -377,11 +379,11 @@ def read_reply(
         fields["message"] = fields["reasoning"] or _RUN
     if not fields["message"].strip(" \n.…") or fields["message"].strip() == _EXAMPLE_ANSWER:
         problems.append(f"{_NO_MESSAGE}: write what you want to tell the receiver")
-    stop = _stop(fields, send_to, problems, any_stop=any_stop, worked=worked)
+    stop = _read_stop(fields, send_to, problems, any_stop=any_stop, worked=worked)
     only_promised = stop is Stop.Completed and not (worked or any_stop or said["definitions"])
     if workers and send_to == USER and only_promised and is_promise_alone(fields["message"]):
         problems.append(_NOT_DONE.format(coder or workers[0]))
-    init_plan, plan = _plan(said, "init_plan", problems), _plan(said, "plan", problems)
+    init_plan, plan = _read_plan(said, "init_plan", problems), _read_plan(said, "plan", problems)
     step = fields["current_plan_step"].strip()
     if not has_plan and plan is None and send_to in workers:
         plan, step = init_plan or Plan((Step(1, _one_line(fields["message"])),)), step or "1"
@@ -407,17 +409,17 @@ def _holds_code(field: str) -> bool:
     return bool(field.strip() and read_code(field).code)
 
 
-def _named(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _canonical_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a reply by their own names; None where nothing is said, or a word for it."""
     found: dict[str, Any] = {}
     for key, value in fields.items():
         if value not in (None, "", [], {}):
             found.setdefault(folded(key), value)
     named = {name: next((found[word] for word in keys if word in found), None) for name, keys in _FIELDS.items()}
-    return named | {name: None for name in _NULLABLE if _words(named[name]).strip().casefold() in _NULLS}
+    return named | {name: None for name in _NULLABLE if _as_text(named[name]).strip().casefold() in _NULLS}
 
 
-def _words(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """Return a field as text: models send lists of lines, numbers, objects and null where text was asked for."""
     if value is None:
         return ""
@@ -428,17 +430,17 @@ def _words(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _lines(message: Mapping[str, Any]) -> str:
+def _object_as_message(message: Mapping[str, Any]) -> str:
     """Return a message that was sent as an object: its text, or a line for each of its fields."""
     texts = [message[name] for name in ("text", "content", "message", "answer") if isinstance(message.get(name), str)]
-    return texts[0] if len(texts) == 1 else "\n".join(f"{name}: {_words(value)}" for name, value in message.items())
+    return texts[0] if len(texts) == 1 else "\n".join(f"{name}: {_as_text(value)}" for name, value in message.items())
 
 
 def _one_line(message: str) -> str:
     return shortened(" ".join(message.split()), _STEP_CHARS)
 
 
-def _receiver(fields: Mapping[str, str], workers: Sequence[str], problems: list[str]) -> str:
+def _read_receiver(fields: Mapping[str, str], workers: Sequence[str], problems: list[str]) -> str:
     known = [*workers, USER]
     said = fields["send_to"].strip()
     if name := match_name(said, known):
@@ -454,7 +456,7 @@ def _receiver(fields: Mapping[str, str], workers: Sequence[str], problems: list[
     return ""
 
 
-def _stop(fields: Mapping[str, str], send_to: str, problems: list[str], *, any_stop: bool, worked: bool) -> Stop:
+def _read_stop(fields: Mapping[str, str], send_to: str, problems: list[str], *, any_stop: bool, worked: bool) -> Stop:
     """Read `stop`; a missing one follows from the receiver, and `InProcess` to the User from the message."""
     word = fields["stop"].strip()
     if send_to != USER:
@@ -476,7 +478,7 @@ def _stop(fields: Mapping[str, str], send_to: str, problems: list[str], *, any_s
     return Stop.Completed
 
 
-def _plan(fields: Mapping[str, Any], name: str, problems: list[str]) -> Plan | None:
+def _read_plan(fields: Mapping[str, Any], name: str, problems: list[str]) -> Plan | None:
     text = _plan_text(fields[name])
     if is_dots(text):
         return None

@@ -64,11 +64,11 @@ def code_of(field: str, text: str, problems: list[str], *, lenient: bool) -> str
         own = ""  # words such as "see below", or a mistake that the block has not
     if own and _is_data(own):
         problems.append("`code` is an object without Python: write the Python as a string, or in one ```python block")
-    elif own and beside and not lenient and _flat(own) != _flat(beside):
+    elif own and beside and not lenient and _without_whitespace(own) != _without_whitespace(beside):
         problems.append(
             "there is Python in `code` and other Python beside the object: send all that is to run in one of them"
         )
-    elif not lenient and len(set(map(_flat, _codes_of_objects(text))) - {""}) > 1:
+    elif not lenient and len(set(map(_without_whitespace, _codes_of_objects(text))) - {""}) > 1:
         problems.append("there are two objects with different `code`: send one object, with one step and all its code")
     return own or beside
 
@@ -86,7 +86,7 @@ def code_beside(text: str) -> str:
     try:
         if block := _BLOCK.search(text):
             return read_code(text[block.start() :]).code or ""
-        first, *others = [*islice(_objects(text), _MAX_OBJECTS), None]
+        first, *others = [*islice(_well_formed_objects(text), _MAX_OBJECTS), None]
         if first is None:
             return ""
         behind = text[first[2] : others[0][1] if others and others[0] else len(text)]
@@ -106,7 +106,7 @@ def unshown_code(message: str, text: str) -> str:
         text: The whole reply.
     """
     beside = code_beside(text)
-    return "" if _flat(beside) in _flat(message) else beside
+    return "" if _without_whitespace(beside) in _without_whitespace(message) else beside
 
 
 def _has_statements(code: str) -> bool:
@@ -122,7 +122,7 @@ def _is_data(code: str) -> bool:
         return False
 
 
-def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
+def _well_formed_objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
     """Yield the well-formed objects in a reply, and where each begins and ends."""
     position, tries = text.find("{"), 0
     while position >= 0 and tries < _MAX_OBJECTS and len(text) <= _LONGEST_CHARS:
@@ -139,7 +139,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
 def _codes_of_objects(text: str) -> list[str]:
     """Return the code of each object of a reply, up to where the model goes on with the conversation by itself."""
     found, before = list[str](), 0
-    for value, begin, end in _objects(text):
+    for value, begin, end in _well_formed_objects(text):
         if found and _TALK.search(text[before:begin]):
             break
         before = end
@@ -149,5 +149,5 @@ def _codes_of_objects(text: str) -> list[str]:
     return found
 
 
-def _flat(code: str) -> str:
+def _without_whitespace(code: str) -> str:
     return "".join(code.split())

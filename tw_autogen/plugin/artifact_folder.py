@@ -60,7 +60,7 @@ class SessionArtifacts:
         with self._lock:
             if self._private is None:
                 self._private = temporary_folder("tw-artifacts-")
-                weakref.finalize(self, _remove, self._private, os.getpid())
+                weakref.finalize(self, _remove_if_owner, self._private, os.getpid())
             return self._private / name
 
     def collect_promised(self, name: str, max_bytes: int) -> None:
@@ -84,7 +84,7 @@ class SessionArtifacts:
             private.remove(name)
 
 
-def _remove(folder: Path, owner: int) -> None:
+def _remove_if_owner(folder: Path, owner: int) -> None:
     """Remove a folder, but not in a fork of the process that made it."""
     if os.getpid() == owner:
         remove_folder(folder)

@@ -72,7 +72,7 @@ def callable_plugin(
         def price(product: str, year: int = 2026) -> float:
             \"\"\"Look up a list price, in euros.\"\"\"
     """
-    plain = _unwrapped(function)
+    plain = _unwrap_partial(function)
     name = name or str(getattr(plain, "__name__", ""))
     if problem := name_problem(name):
         raise ConfigError(f"callable_plugin: {name!r} can't be a function's name: {problem}; give one with name=")
@@ -90,17 +90,17 @@ def callable_plugin(
             raise ConfigError(f"callable_plugin {name!r}: {error}; give parameters=") from None
         taken = tuple(in_json_form(one, types[one.name]) if one.name in types else one for one in taken)
     else:
-        taken = _given(parameters)
+        taken = _as_parameters(parameters)
         _check_given(function, name, taken)
     plain_ones = [one for one in taken if one.name not in types]
     called = with_checked_texts(with_json_values(as_sync(function), types), plain_ones)
     if parameters is not None:
         called = only_listed(called, taken)
     if isinstance(returns, type) and issubclass(returns, pydantic.BaseModel):
-        called = _checked(called, returns)
+        called = _with_checked_result(called, returns)
         given: tuple[Parameter, ...] = (Parameter("result", "dict", description=fields_of(returns)),)
     elif returns is not None:
-        given = _given(returns)
+        given = _as_parameters(returns)
     else:
         given = result_of(_signature(function, name), doc)
         given = tuple(in_json_form(one, types[RESULT], result=True) if RESULT in types else one for one in given)
@@ -125,7 +125,7 @@ def function_plugin(function: Callable[..., Any]) -> PluginSpec:
     Raises:
         ConfigError: as `callable_plugin`.
     """
-    options = dict(plugin_options(_unwrapped(function)) or {})
+    options = dict(plugin_options(_unwrap_partial(function)) or {})
     seconds = options["seconds"] if options else 120.0
     spec = callable_plugin(function, calls=options.get("calls"), seconds=seconds)
     kept = {key: options[key] for key in ("examples", "required", "plugin_only") if options.get(key)}
@@ -156,20 +156,20 @@ def fields_of(kind: type[pydantic.BaseModel]) -> str:
     return "{" + ", ".join(f"{name!r}: {spelled(hints[name])}" for name in kind.model_fields) + "}"
 
 
-def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+def _unwrap_partial(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return what has name and docstring: not a `functools.partial`, whose own docstring tells of `partial`."""
     while isinstance(function, functools.partial):
         function = function.func
     return function
 
 
-def _given(parameters: Any) -> tuple[Parameter, ...]:
+def _as_parameters(parameters: Any) -> tuple[Parameter, ...]:
     if isinstance(parameters, Mapping):
-        return tuple(_described(name, words) for name, words in parameters.items())
+        return tuple(_parse_parameter(name, words) for name, words in parameters.items())
     return tuple(parameters)
 
 
-def _described(name: str, description: Any) -> Parameter:
+def _parse_parameter(name: str, description: Any) -> Parameter:
     """Read what stands behind a parameter's name: a type, or a text that spells one, or else describes it."""
     if not isinstance(description, str):
         return Parameter(name, spelled(description), required=True)
@@ -220,16 +220,16 @@ def as_sync(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result
+        return asyncio.run(_await_result(result)) if inspect.isawaitable(result) else result
 
     return call
 
 
-async def _awaited(result: Awaitable[Any]) -> Any:
+async def _await_result(result: Awaitable[Any]) -> Any:
     return await result
 
 
-def _checked(function: Callable[..., Any], kind: type[pydantic.BaseModel]) -> Callable[..., Any]:
+def _with_checked_result(function: Callable[..., Any], kind: type[pydantic.BaseModel]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         return as_model(function(*args, **kwargs), kind).model_dump(mode="json")

@@ -61,7 +61,7 @@ def check_files(files: Iterable[Path]) -> tuple[tuple[PluginSpec, ...], tuple[Fl
         try:
             found = read_file(path)
         except ConfigError as error:
-            flaws.append(_flaw(error, path))
+            flaws.append(_flaw_of_error(error, path))
             continue
         for spec in found:
             source = spec.source().resolve()
@@ -72,13 +72,13 @@ def check_files(files: Iterable[Path]) -> tuple[tuple[PluginSpec, ...], tuple[Fl
             try:
                 checked = check_source(spec)
             except ConfigError as error:
-                flaws.append(_flaw(error, path).of(spec))
+                flaws.append(_flaw_of_error(error, path).of(spec))
                 continue
-            missing = list(_missing(checked))
+            missing = list(_missing_import_flaws(checked))
             flaws += [
                 Flaw(path, line, "call it the same in both", "warning") for line in renamed_parameters(spec, checked)
             ]
-            flaws += [flaw.of(spec) for flaw in (*missing, *_flaws(checked))]
+            flaws += [flaw.of(spec) for flaw in (*missing, *_spec_flaws(checked))]
             if any(flaw.unfit for flaw in missing):
                 continue
             if spec.enabled and spec.name in names:
@@ -93,13 +93,13 @@ def check_files(files: Iterable[Path]) -> tuple[tuple[PluginSpec, ...], tuple[Fl
     return tuple(specs), tuple(flaws)
 
 
-def _flaw(error: ConfigError, path: Path) -> Flaw:
+def _flaw_of_error(error: ConfigError, path: Path) -> Flaw:
     where, line, what = (getattr(error, name, None) for name in ("path", "line", "problem"))
     remedy = "fix the Python, or the YAML beside it" if isinstance(error, PluginLoadError) else "fix the YAML"
     return Flaw(where or path, what or str(error), remedy, line=line, unfit=True)
 
 
-def _missing(spec: PluginSpec) -> Iterator[Flaw]:
+def _missing_import_flaws(spec: PluginSpec) -> Iterator[Flaw]:
     source = spec.source()
     for one in missing_imports(source):
         remedy = f"pip install what brings {one.name}, for the Python in which the plugin runs"
@@ -113,10 +113,10 @@ def _missing(spec: PluginSpec) -> Iterator[Flaw]:
             yield Flaw(source, f"{what}; calls will fail", remedy, "warning", one.line)
 
 
-def _flaws(spec: PluginSpec) -> Iterator[Flaw]:
+def _spec_flaws(spec: PluginSpec) -> Iterator[Flaw]:
     path = spec.path or spec.source()
     if spec.runs_in == "kernel":
-        for key, value in _settings(spec.configurations):
+        for key, value in _flat_settings(spec.configurations):
             if is_secret(key.rpartition(".")[2], value):
                 yield Flaw(
                     path,
@@ -126,7 +126,7 @@ def _flaws(spec: PluginSpec) -> Iterator[Flaw]:
                 )
         tree = parse_source(spec.source())
         yield from _out_of_reach(spec, tree)
-        for name, line in _held(tree):
+        for name, line in _secret_names(tree):
             yield Flaw(
                 spec.source(),
                 f"{name} holds a secret, and {spec.name} runs in the kernel, where generated code can read it",
@@ -166,16 +166,16 @@ def _goes_up(node: ast.expr) -> bool:
     if isinstance(node, ast.Attribute):
         inner = getattr(node.value, "attr", "")
         return node.attr in ("parents", "pardir") or (node.attr == "parent" and inner == "parent")
-    outer = _called(node)
-    return outer == "dirname" and isinstance(node, ast.Call) and any(_called(one) == outer for one in node.args)
+    outer = _called_name(node)
+    return outer == "dirname" and isinstance(node, ast.Call) and any(_called_name(one) == outer for one in node.args)
 
 
-def _called(node: ast.expr) -> str:
+def _called_name(node: ast.expr) -> str:
     function = node.func if isinstance(node, ast.Call) else None
     return str(getattr(function, "attr", None) or getattr(function, "id", ""))
 
 
-def _held(tree: ast.Module) -> Iterator[tuple[str, int]]:
+def _secret_names(tree: ast.Module) -> Iterator[tuple[str, int]]:
     """Yield the names that a file gives secrets to, with their lines."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
@@ -184,10 +184,10 @@ def _held(tree: ast.Module) -> Iterator[tuple[str, int]]:
                     yield target.id, target.lineno
 
 
-def _settings(plain: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flat_settings(plain: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in plain.items():
         if isinstance(value, Mapping):
-            yield from _settings(value, f"{prefix}{key}.")
+            yield from _flat_settings(value, f"{prefix}{key}.")
         elif isinstance(value, list):
             yield from ((f"{prefix}{key}", one) for one in value)
         else:

@@ -47,7 +47,7 @@ def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
             "a class or function with @register_plugin is named by the YAML beside it",
             path=path,
         )
-    specs = [_spec(function, decorator, path) for function, decorator in found]
+    specs = [_read_spec(function, decorator, path) for function, decorator in found]
     for index, (function, _) in enumerate(found):
         if function.name in [one.name for one in specs[:index]]:
             raise PluginLoadError(f"there are two functions {function.name!r}", path=path, line=function.lineno)
@@ -71,8 +71,8 @@ def holds_functions(path: Path) -> bool:
         return b"@plugin" in text
 
 
-def _spec(function: Function, decorator: ast.expr, path: Path) -> PluginSpec:
-    options = _options(decorator, path)
+def _read_spec(function: Function, decorator: ast.expr, path: Path) -> PluginSpec:
+    options = _decorator_options(decorator, path)
     doc = read_doc(ast.get_docstring(function))
     line = function.lineno
     if not doc.description:
@@ -104,7 +104,7 @@ def _spec(function: Function, decorator: ast.expr, path: Path) -> PluginSpec:
     )
 
 
-def _options(decorator: ast.expr, path: Path) -> dict[str, Any]:
+def _decorator_options(decorator: ast.expr, path: Path) -> dict[str, Any]:
     if not isinstance(decorator, ast.Call):
         return {}
     if decorator.args:

@@ -53,18 +53,23 @@ def read_doc(text: str | None) -> Doc:
     if not text or not text.strip():
         return Doc()
     try:
-        parsed = _parsed(text)
+        parsed = _parse_best_style(text)
     except (docstring_parser.ParseError, LookupError, ValueError):  # it looks like one of the forms, and isn't
-        return Doc(_flat(text.strip().split("\n\n")[0]))
+        return Doc(_on_one_line(text.strip().split("\n\n")[0]))
     names = (
         (name.strip(), param) for param in parsed.params for name in param.arg_name.split(",")
     )  # NumPy: `x, y : float`
-    texts = {name: _flat(one.description or "") for name, one in names}
+    texts = {name: _on_one_line(one.description or "") for name, one in names}
     description = (parsed.description or "").strip().split("\n\n")[0]
-    return Doc(_flat(description), {name: text for name, text in texts.items() if text}, _returns(parsed), _calls(text))
+    return Doc(
+        _on_one_line(description),
+        {name: text for name, text in texts.items() if text},
+        _returns_text(parsed),
+        _example_calls(text),
+    )
 
 
-def _parsed(text: str) -> docstring_parser.Docstring:
+def _parse_best_style(text: str) -> docstring_parser.Docstring:
     """Return what the form finds that finds most, as the library does, which looks for each of them."""
     best: docstring_parser.Docstring | None = None
     for style, mark in _MARKS.items():
@@ -78,16 +83,16 @@ def _parsed(text: str) -> docstring_parser.Docstring:
     return best or docstring_parser.parse(text)
 
 
-def _returns(parsed: docstring_parser.Docstring) -> str:
+def _returns_text(parsed: docstring_parser.Docstring) -> str:
     found = parsed.returns
     if found is None:
         return ""
-    text = _flat(found.description or "")
+    text = _on_one_line(found.description or "")
     start = (found.type_name or "").strip()
     return f"{start}: {text}" if " " in start and "[" not in start else text  # prose with a colon is no type
 
 
-def _calls(text: str) -> str:
+def _example_calls(text: str) -> str:
     lines: list[str] = []
     for line in map(str.strip, text.splitlines()):
         if line.startswith(_PROMPTS[bool(lines)]) or (lines and line.startswith(_PROMPTS)):
@@ -97,5 +102,5 @@ def _calls(text: str) -> str:
     return "\n".join(lines)
 
 
-def _flat(text: str) -> str:
+def _on_one_line(text: str) -> str:
     return " ".join(text.split())

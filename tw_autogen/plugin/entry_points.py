@@ -55,7 +55,7 @@ def read_entry(point: EntryPoint) -> tuple[PluginSpec, ...]:
     """
     try:
         if not point.attr:
-            return _of_file(_place(point))
+            return _of_file(_module_path(point))
         return _of_object(point.load(), point)
     except ConfigError as error:
         raise ConfigError(f"plugin {point.name!r} of {_package(point)}: {error}") from error
@@ -64,7 +64,7 @@ def read_entry(point: EntryPoint) -> tuple[PluginSpec, ...]:
         raise ConfigError(f"plugin {point.name!r} of {_package(point)}: {message}") from error
 
 
-def _place(point: EntryPoint) -> Path:
+def _module_path(point: EntryPoint) -> Path:
     found = importlib.util.find_spec(point.module)
     if found is None:
         raise ConfigError(f"there is no module {point.module}")

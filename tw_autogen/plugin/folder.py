@@ -51,7 +51,7 @@ def _plugin_files(
     if unseen(inner):
         return
     inner = inner_folder(folder)
-    files = _files(inner, unseen)
+    files = _list_source_files(inner, unseen)
     is_empty = True
     for path in sorted(files, key=_is_python):
         if not leave_out(path) and (not _is_python(path) or holds_functions(path)):
@@ -155,7 +155,7 @@ def named_in(folder: Path | None) -> dict[str, Path]:
     """
     if folder is None or not os.path.isdir(folder):
         return {}
-    files = _files(folder)
+    files = _list_source_files(folder)
     functions = {spec.name: path for path in files if path.suffix == SUFFIX for spec in _functions_in(path)}
     return {**functions, **{path.stem: path for path in files if path.suffix in YAMLS}}
 
@@ -164,7 +164,7 @@ def _is_python(path: Path) -> bool:
     return path.name.endswith(SUFFIX)
 
 
-def _files(folder: Path, unseen: Callable[[Path], bool] = lambda path: False) -> list[Path]:
+def _list_source_files(folder: Path, unseen: Callable[[Path], bool] = lambda path: False) -> list[Path]:
     """Return the YAML and Python files of a folder, by name; a link to a file is one.
 
     Raises:

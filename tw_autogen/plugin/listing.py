@@ -54,7 +54,7 @@ class Listed:
             "enabled": self.enabled,
             "plugin_only": bool(spec and spec.plugin_only),
             "description": spec.description if spec else None,
-            "parameters": [_plain(parameter) for parameter in spec.parameters] if spec else [],
+            "parameters": [_parameter_dict(parameter) for parameter in spec.parameters] if spec else [],
             "returns": [{"name": one.name, "type": one.type, "description": one.description} for one in spec.returns]
             if spec
             else [],
@@ -83,17 +83,17 @@ def listed_plugins(
     Raises:
         ConfigError: a path holds no plugins, or two packages bring the same name.
     """
-    found = list(_each(read_folder(shipped_folder("plugins")), "shipped", python))
+    found = list(_list_plugins(read_folder(shipped_folder("plugins")), "shipped", python))
     for point in installed_plugins().values():
         try:
             origin = f"{point.dist.name} {point.dist.version}" if point.dist else "installed"
-            found += _each(read_entry(point), origin, python)
+            found += _list_plugins(read_entry(point), origin, python)
         except ConfigError as error:
             found.append(Listed(point.name, "installed", problem=str(error)))
     if project is not None:
-        found += _each(read_folder(project, unseen=unseen), "project" if used else "folder", python)
+        found += _list_plugins(read_folder(project, unseen=unseen), "project" if used else "folder", python)
     for path in paths:
-        found += _each(read_folder(path) if path.is_dir() else read_file(path), "path", python)
+        found += _list_plugins(read_folder(path) if path.is_dir() else read_file(path), "path", python)
     return found
 
 
@@ -126,7 +126,7 @@ def files_of_plugins(wanted: Sequence[str], project: Path | None) -> list[Path]:
     return files
 
 
-def _each(found: Iterable[PluginSpec | ConfigError], origin: str, python: str) -> Iterator[Listed]:
+def _list_plugins(found: Iterable[PluginSpec | ConfigError], origin: str, python: str) -> Iterator[Listed]:
     names: dict[str, Path | None] = {}
     for one in found:
         if isinstance(one, ConfigError):
@@ -145,7 +145,7 @@ def _each(found: Iterable[PluginSpec | ConfigError], origin: str, python: str) -
         yield Listed(spec.name, origin, spec.runs_in, spec.enabled, spec.line(), spec.path, problem, spec)
 
 
-def _plain(parameter: Parameter) -> dict[str, Any]:
+def _parameter_dict(parameter: Parameter) -> dict[str, Any]:
     plain = asdict(parameter)
     default = plain.pop("default")
     if default is not NO_DEFAULT and not parameter.required:

@@ -69,7 +69,7 @@ class _NeighbourFinder:
         """
         if path is not None:
             return None
-        importer = os.path.dirname(_importer())
+        importer = os.path.dirname(_importing_file())
         with _CHANGING:
             folders = tuple(_IMPORTED_FROM)
         beside = [folder for folder in folders if f"{importer}{os.sep}".startswith(f"{folder}{os.sep}")]
@@ -77,7 +77,7 @@ class _NeighbourFinder:
         return machinery.PathFinder.find_spec(name, beside, target) if beside else None
 
 
-def _importer() -> str:
+def _importing_file() -> str:
     """Return the file of the code that imports something now; empty if it has none."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OF_IMPORTS):
@@ -104,14 +104,14 @@ def load_module(file: Path, name: str) -> ModuleType:
     compile_sources_of(root)
     ImportsBeside(root)  # never closed: a call may import as well
     for depth in range(1, len(parts)):
-        _load(".".join(parts[:depth]), root.joinpath(*parts[:depth], "__init__.py"), is_package=True)
-    module = _load(name, file, is_package=is_package)
+        _load_module(".".join(parts[:depth]), root.joinpath(*parts[:depth], "__init__.py"), is_package=True)
+    module = _load_module(name, file, is_package=is_package)
     for depth in range(1, len(parts)):
         setattr(sys.modules[".".join(parts[:depth])], parts[depth], sys.modules[".".join(parts[: depth + 1])])
     return module
 
 
-def _load(name: str, source: Path, *, is_package: bool) -> ModuleType:
+def _load_module(name: str, source: Path, *, is_package: bool) -> ModuleType:
     known = sys.modules.get(name)
     is_bare = is_package and not source.exists()  # a package without a file of its own
     if known is not None and known.__spec__ is not None:

@@ -47,7 +47,7 @@ def json_schema(spec: PluginSpec) -> dict[str, Any]:
         >>> json_schema(spec)["properties"]
         {'n': {'type': 'integer'}, 't': {'default': 'x', 'type': 'string'}}
     """
-    schema = _model(spec).model_json_schema()
+    schema = _arguments_model(spec).model_json_schema()
     plain: dict[str, Any] = {key: value for key, value in schema.items() if key != "title"}
     for one in plain.setdefault("properties", {}).values():
         one.pop("title", None)
@@ -71,7 +71,7 @@ def check_arguments(spec: PluginSpec, given: Mapping[str, Any]) -> dict[str, Any
     never_null = {one.name for one in optional if not _NONE.search(one.type)}
     wanted = {name: value for name, value in given.items() if value is not None or name not in never_null}
     try:
-        model = _model(spec).model_validate(wanted)
+        model = _arguments_model(spec).model_validate(wanted)
     except pydantic.ValidationError as error:
         wrong = problems_of(error, "arguments")
         names = ", ".join(parameter.name for parameter in spec.parameters) or "none"
@@ -80,12 +80,12 @@ def check_arguments(spec: PluginSpec, given: Mapping[str, Any]) -> dict[str, Any
     return {name: getattr(model, field) for field, name in fields if field in model.model_fields_set}
 
 
-def _model(spec: PluginSpec) -> type[pydantic.BaseModel]:
+def _arguments_model(spec: PluginSpec) -> type[pydantic.BaseModel]:
     fields: dict[str, Any] = {}
     for index, parameter in enumerate(
         spec.parameters
     ):  # pydantic has a use for some names, `_limit` and `model_config`
-        kind, known = _type(parameter.type)
+        kind, known = _parse_type(parameter.type)
         notes = [
             parameter.description,
             "" if known else f"type: {parameter.type}",
@@ -101,16 +101,16 @@ def _model(spec: PluginSpec) -> type[pydantic.BaseModel]:
     return pydantic.create_model(f"{spec.name}_arguments", __config__=pydantic.ConfigDict(extra="forbid"), **fields)
 
 
-def _type(annotation: str) -> tuple[Any, bool]:
+def _parse_type(annotation: str) -> tuple[Any, bool]:
     """Return the type that words spell, and whether all of them were understood."""
     try:
-        kind = _resolved(expression_of(" ".join(annotation.split())))
+        kind = _type_of_node(expression_of(" ".join(annotation.split())))
     except (*NO_EXPRESSION, LookupError, TypeError):
         return Any, annotation.strip().lower() in ("any", "")
     return kind, True
 
 
-def _resolved(node: ast.expr) -> Any:
+def _type_of_node(node: ast.expr) -> Any:
     """Return the type that an expression spells; only names that are known, nothing is evaluated.
 
     Raises:
@@ -123,13 +123,13 @@ def _resolved(node: ast.expr) -> Any:
     if isinstance(node, ast.Constant) and node.value is None:
         return None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        return Union[_resolved(node.left), _resolved(node.right)]  # noqa: UP007 - made from values
+        return Union[_type_of_node(node.left), _type_of_node(node.right)]  # noqa: UP007 - made from values
     if isinstance(node, ast.Subscript):
         base = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if base == "Literal":
             return Literal[tuple(ast.literal_eval(one) for one in inner)]
-        kinds = [_resolved(one) for one in inner if not (isinstance(one, ast.Constant) and one.value is ...)]
+        kinds = [_type_of_node(one) for one in inner if not (isinstance(one, ast.Constant) and one.value is ...)]
         if base == "Optional":
             return Union[kinds[0], None]  # noqa: UP007 - made from values
         if base == "Union":

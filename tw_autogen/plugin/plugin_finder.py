@@ -66,7 +66,7 @@ def find_plugins(
         wanted = [wanted]
     specs = {spec.name: spec for spec in project}
     for path in wanted:
-        for spec in _specs(path, shipped, own):
+        for spec in _find_specs(path, shipped, own):
             if _has_twin(spec, specs):
                 specs[spec.name] = replace(specs[spec.name], optional=False)
             else:
@@ -83,7 +83,7 @@ def _has_twin(spec: PluginSpec, specs: Mapping[str, PluginSpec]) -> bool:
         PluginSpecError: another one of its name is.
     """
     twin = specs.get(spec.name)
-    if twin is not None and not _same(twin, spec):
+    if twin is not None and not _is_same_plugin(twin, spec):
         raise PluginSpecError(
             f"there is a plugin {spec.name!r} already, from {twin.path or 'Python'}; rename one of the two",
             path=spec.path or spec.name,
@@ -91,7 +91,7 @@ def _has_twin(spec: PluginSpec, specs: Mapping[str, PluginSpec]) -> bool:
     return twin is not None
 
 
-def _same(spec: PluginSpec, other: PluginSpec) -> bool:
+def _is_same_plugin(spec: PluginSpec, other: PluginSpec) -> bool:
     if spec.connect or other.connect:
         return spec.connect is other.connect
     if spec.path is None or other.path is None:
@@ -123,16 +123,16 @@ def check_source(spec: PluginSpec) -> PluginSpec:
         raise PluginLoadError("not among the files that its folder was trusted by, so it is not loaded", path=path)
     text = read_source(path, wanted_by=str(spec.path))
     tree = parse_source(path, text=text)
-    registered = _registered(tree, spec, path)
-    called = _called(registered, tree, path)
+    registered = _find_registered(tree, spec, path)
+    called = _called_function(registered, tree, path)
     parameters = spec.parameters
     if isinstance(called, ast.AsyncFunctionDef) and spec.runs_in != "host":
         raise PluginLoadError("an async function runs in the host: runs_in: host", path=path, line=called.lineno)
     if called is not None:  # else it is inherited from elsewhere: only running it would tell
         signature = signature_in(called, bound=isinstance(registered, ast.ClassDef))
-        parameters = _renamed(parameters, signature)
+        parameters = _rename_positional(parameters, signature)
         _check_signature(spec, parameters, signature, called)
-        parameters = tuple(_completed(parameter, signature) for parameter in parameters)
+        parameters = tuple(_complete_default(parameter, signature) for parameter in parameters)
     return replace(spec, text=text, files=trusted_files_for(path), parameters=parameters)
 
 
@@ -150,14 +150,14 @@ def renamed_parameters(before: PluginSpec, after: PluginSpec) -> tuple[str, ...]
     )
 
 
-def _specs(wanted: PluginWanted, shipped: Path | None, own: Path | None) -> Iterator[PluginSpec]:
+def _find_specs(wanted: PluginWanted, shipped: Path | None, own: Path | None) -> Iterator[PluginSpec]:
     if isinstance(wanted, PluginSpec):
         yield wanted
     elif not isinstance(wanted, (str, Path)):
         if not callable(wanted):
             raise ConfigError(f"plugins: expected names, paths and functions, got {wanted!r:.200}; none is ()")
         yield function_plugin(wanted)
-    elif isinstance(wanted, str) and (specs := _named(wanted, shipped, own)):
+    elif isinstance(wanted, str) and (specs := _specs_by_name(wanted, shipped, own)):
         yield from specs
     elif isinstance(wanted, str) and is_name(wanted):
         if Path(wanted).is_dir():
@@ -173,7 +173,7 @@ def _specs(wanted: PluginWanted, shipped: Path | None, own: Path | None) -> Iter
         yield from read_file(path)
 
 
-def _named(name: str, shipped: Path | None, own: Path | None) -> tuple[PluginSpec, ...]:
+def _specs_by_name(name: str, shipped: Path | None, own: Path | None) -> tuple[PluginSpec, ...]:
     """Return what goes by a name; nothing if nothing does. A project's that is not enabled shadows no shipped one."""
     for folder in (own, shipped):
         path = named_in(folder).get(name)
@@ -191,7 +191,7 @@ def _named(name: str, shipped: Path | None, own: Path | None) -> tuple[PluginSpe
     return read_entry(point) if point else ()
 
 
-def _registered(tree: ast.Module, spec: PluginSpec, path: Path) -> ast.ClassDef | Function:
+def _find_registered(tree: ast.Module, spec: PluginSpec, path: Path) -> ast.ClassDef | Function:
     functions = [function for function, _ in decorated_in(tree, path)]
     named = [function for function in functions if function.name == spec.name]
     if named:
@@ -211,7 +211,7 @@ def _registered(tree: ast.Module, spec: PluginSpec, path: Path) -> ast.ClassDef 
     return found[0]
 
 
-def _called(node: ast.ClassDef | Function, tree: ast.Module, path: Path) -> Function | None:
+def _called_function(node: ast.ClassDef | Function, tree: ast.Module, path: Path) -> Function | None:
     """Find what is called: the function, or the class's `__call__`, also in a parent class in the same file."""
     if not isinstance(node, ast.ClassDef):
         return node
@@ -222,7 +222,7 @@ def _called(node: ast.ClassDef | Function, tree: ast.Module, path: Path) -> Func
     parents = [last_word(base) for base in node.bases]
     for name in parents:
         if name in classes and classes[name] is not node:
-            return _called(classes[name], tree, path)
+            return _called_function(classes[name], tree, path)
     if all(name in ("Plugin", "object") for name in parents):
         raise PluginLoadError(f"class {node.name} has no `__call__`", path=path, line=node.lineno)
     return None
@@ -231,7 +231,7 @@ def _called(node: ast.ClassDef | Function, tree: ast.Module, path: Path) -> Func
 def _check_signature(
     spec: PluginSpec, parameters: Sequence[Parameter], signature: Signature, function: Function
 ) -> None:
-    positional, taken, takes_any = _names(signature)
+    positional, taken, takes_any = _parameter_names(signature)
     listed = [parameter.name for parameter in parameters]
     problem = ""
     if not takes_any:
@@ -252,7 +252,7 @@ def _check_signature(
         )
 
 
-def _names(signature: Signature) -> tuple[list[str], list[str], bool]:
+def _parameter_names(signature: Signature) -> tuple[list[str], list[str], bool]:
     """Return the parameters that can be passed by position, all that have a name, and whether others are accepted."""
     every = list(signature.parameters.values())
     positional = [
@@ -264,8 +264,8 @@ def _names(signature: Signature) -> tuple[list[str], list[str], bool]:
     return positional, named, len(named) < len(every)
 
 
-def _renamed(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[Parameter, ...]:
-    positional, taken, takes_any = _names(signature)
+def _rename_positional(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[Parameter, ...]:
+    positional, taken, takes_any = _parameter_names(signature)
     listed = {parameter.name for parameter in parameters}
     if takes_any or listed <= set(taken):
         return parameters
@@ -277,7 +277,7 @@ def _renamed(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[P
     )
 
 
-def _completed(parameter: Parameter, signature: Signature) -> Parameter:
+def _complete_default(parameter: Parameter, signature: Signature) -> Parameter:
     found = signature.parameters.get(parameter.name)
     if found is None or found.kind in (found.VAR_POSITIONAL, found.VAR_KEYWORD) or parameter.required:
         return parameter

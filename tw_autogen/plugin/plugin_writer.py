@@ -72,19 +72,19 @@ def write_plugin(
     if structured := structured_types(function).keys() - {RESULT}:
         message = f"{', '.join(sorted(structured))}: a YAML has no words for such types"
         raise ConfigError(f"{function.__name__}: {message}; hand the function over, plugins=[{function.__name__}]")
-    named, file, folder = folder, _file(function), folder.resolve()
+    named, file, folder = folder, _source_file(function), folder.resolve()
     root = file.parents[function.__module__.count(".") + (file.name == "__init__.py")]
     options = plugin_options(function)
     decorated = options is not None or hasattr(function, "_tw_registered")
     marked = decorated and spec.name == function.__name__ and file.parent == folder
-    importable = _installed(file) or root == folder
+    importable = _is_installed(file) or root == folder
     waits = inspect.iscoroutinefunction(function)
     in_kernel = (importable or marked) and not waits
     place = runs_in or (options["runs_in"] if options else "kernel" if in_kernel else "host")
     if waits and place != "host":
         raise ConfigError(f"{function.__name__}: an async function runs in the host: runs_in='host'")
     path = folder / f"{spec.name}.yaml"
-    files = {path: _yaml(spec, place, file.stem if marked else "")}
+    files = {path: _spec_as_yaml(spec, place, file.stem if marked else "")}
     if not marked:
         form = _INSTALLED if importable else _IN_HOST if place == "host" else _IN_KERNEL
         about = {"module": function.__module__, "function": function.__name__}
@@ -104,7 +104,7 @@ def write_plugin(
     return check_source(read_spec(path)), tuple(files)
 
 
-def _file(function: Callable[..., Any]) -> Path:
+def _source_file(function: Callable[..., Any]) -> Path:
     """Return the file of a function; of one that is no Python the interpreter's own folder, which a kernel has too."""
     try:
         return Path(inspect.getsourcefile(function) or "").resolve()
@@ -112,17 +112,17 @@ def _file(function: Callable[..., Any]) -> Path:
         return Path(sysconfig.get_path("stdlib"), f"{function.__module__}.py").resolve()
 
 
-def _installed(file: Path) -> bool:
+def _is_installed(file: Path) -> bool:
     """Return whether a kernel of this Python finds a module there by itself."""
     places = [Path(place).resolve() for place in sysconfig.get_paths().values()]
     return any(file.is_relative_to(place) for place in places)
 
 
-def _yaml(spec: PluginSpec, runs_in: str, code: str) -> str:
+def _spec_as_yaml(spec: PluginSpec, runs_in: str, code: str) -> str:
     plain: dict[str, Any] = {
         "name": spec.name,
         "description": spec.description,
-        "parameters": [_parameter(parameter) for parameter in spec.parameters],
+        "parameters": [_parameter_dict(parameter) for parameter in spec.parameters],
         "returns": [
             {"name": one.name, "type": one.type, **({"description": one.description} if one.description else {})}
             for one in spec.returns
@@ -135,7 +135,7 @@ def _yaml(spec: PluginSpec, runs_in: str, code: str) -> str:
     return readable_yaml(kept)
 
 
-def _parameter(parameter: Parameter) -> dict[str, Any]:
+def _parameter_dict(parameter: Parameter) -> dict[str, Any]:
     plain: dict[str, Any] = {"name": parameter.name, "type": parameter.type, "required": parameter.required}
     if parameter.description:
         plain["description"] = parameter.description

@@ -41,7 +41,7 @@ class Schema:
         if whole is None:
             self._root = plain
             self._work = _SURE_WORK + 10 * len(json.dumps(plain))
-        self.plain: Mapping[str, Any] = self._resolved(plain)
+        self.plain: Mapping[str, Any] = self._resolve(plain)
 
     def type(self, depth: int = _DEPTH) -> str:
         """Spell the type as Python does; `Any` where the schema doesn't say, or goes too deep.
@@ -59,24 +59,30 @@ class Schema:
         for key in ("anyOf", "oneOf"):
             if parts := _or_empty(plain.get(key), list):
                 few = len(parts) <= _MAX_CHOICES
-                return _union([self._at(part).type(depth - 1) for part in parts]) if few else "Any"
+                return _union([self._subschema(part).type(depth - 1) for part in parts]) if few else "Any"
         kind = plain.get("type")
         if isinstance(kind, list) and kind:
             few = len(kind) <= len(_NAMES)
-            return _union([self._at({**plain, "type": kind_name}).type(depth) for kind_name in kind]) if few else "Any"
+            return (
+                _union([self._subschema({**plain, "type": kind_name}).type(depth) for kind_name in kind])
+                if few
+                else "Any"
+            )
         if kind == "array" or (kind is None and "items" in plain):
-            inner = self._at(plain.get("items")).type(depth - 1)
+            inner = self._subschema(plain.get("items")).type(depth - 1)
             return "list" if inner == "Any" else f"list[{inner}]"
         if kind == "object" or (kind is None and "properties" in plain):
             more = plain.get("additionalProperties")
-            inner = self._at(more).type(depth - 1) if isinstance(more, Mapping) and not self.fields() else "Any"
+            inner = self._subschema(more).type(depth - 1) if isinstance(more, Mapping) and not self.fields() else "Any"
             return "dict" if inner == "Any" else f"dict[str, {inner}]"
         return _NAMES.get(kind, "Any") if isinstance(kind, str) else "Any"
 
     def fields(self) -> dict[str, Schema]:
         """Return the properties of an object by name."""
         found = self.plain.get("properties")
-        return {str(name): self._at(field) for name, field in found.items()} if isinstance(found, Mapping) else {}
+        return (
+            {str(name): self._subschema(field) for name, field in found.items()} if isinstance(found, Mapping) else {}
+        )
 
     def properties_of_any_variant(self) -> dict[str, Schema]:
         """Return the properties by name, also those that only one of several choices has."""
@@ -109,7 +115,7 @@ class Schema:
                 )
                 return "{" + ", ".join(inner) + "}"
             if "items" in alternative.plain and (
-                inner_shape := alternative._at(alternative.plain["items"]).shape(depth)
+                inner_shape := alternative._subschema(alternative.plain["items"]).shape(depth)
             ):
                 return f"[{inner_shape}, …]"
         return ""
@@ -124,48 +130,48 @@ class Schema:
 
     def _alternatives(self) -> list[Schema]:
         parts = (_or_empty(self.plain.get(key), list) for key in ("anyOf", "oneOf"))
-        return [self._at(part) for some in parts for part in some[:_MAX_CHOICES]]
+        return [self._subschema(part) for some in parts for part in some[:_MAX_CHOICES]]
 
-    def _at(self, plain: Any) -> Schema:
+    def _subschema(self, plain: Any) -> Schema:
         return Schema(plain, self._whole)
 
-    def _resolved(self, plain: Any) -> Mapping[str, Any]:
+    def _resolve(self, plain: Any) -> Mapping[str, Any]:
         """Follow `$ref` inside the document, and take `allOf` together; what leads nowhere says nothing."""
         for _ in range(_DEPTH):
-            if not isinstance(plain, Mapping) or not self._affords(plain):
+            if not isinstance(plain, Mapping) or not self._spend_work(plain):
                 return {}
             if isinstance(plain.get("$ref"), str):
                 rest = {key: value for key, value in plain.items() if key != "$ref"}
-                target = self._pointed(plain["$ref"])
+                target = self._follow_pointer(plain["$ref"])
                 plain = {**target, **rest} if isinstance(target, Mapping) else rest
             elif isinstance(plain.get("allOf"), list):
-                plain = self._merged(plain)
+                plain = self._merge_all_of(plain)
             else:
                 return plain
         return {}
 
-    def _merged(self, plain: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _merge_all_of(self, plain: Mapping[str, Any]) -> Mapping[str, Any]:
         merged: dict[str, Any] = {}
         fields: dict[str, Any] = {}
         needed: list[Any] = []
         own = {key: value for key, value in plain.items() if key != "allOf"}
         for schema in [*(part for part in plain["allOf"] if isinstance(part, Mapping)), own]:
-            schema = self._pointed(schema["$ref"]) if isinstance(schema.get("$ref"), str) else schema
-            if isinstance(schema, Mapping) and self._affords(schema):
+            schema = self._follow_pointer(schema["$ref"]) if isinstance(schema.get("$ref"), str) else schema
+            if isinstance(schema, Mapping) and self._spend_work(schema):
                 fields.update(_or_empty(schema.get("properties"), dict))
                 needed += _or_empty(schema.get("required"), list)
                 merged.update(schema)
         merged.update(properties=fields, required=needed)
         return {key: value for key, value in merged.items() if value or key not in ("properties", "required")}
 
-    def _affords(self, plain: Mapping[str, Any]) -> bool:
+    def _spend_work(self, plain: Mapping[str, Any]) -> bool:
         """Return whether there is work left for one more look at a schema, and count it."""
         whole = self._whole
         if whole._work > 0:
             whole._work -= 1 + len(plain) + sum(len(value) for value in plain.values() if isinstance(value, _SIZED))
         return whole._work > 0
 
-    def _pointed(self, reference: str) -> Any:
+    def _follow_pointer(self, reference: str) -> Any:
         if not reference.startswith("#"):
             return None
         here = self._whole._root

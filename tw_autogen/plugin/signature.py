@@ -40,7 +40,7 @@ def signature_in(function: Function, *, bound: bool = False) -> inspect.Signatur
         parameters.append(_parameter(kwonlyarg, kinds.KEYWORD_ONLY, default))
     if given.kwarg:
         parameters.append(_parameter(given.kwarg, kinds.VAR_KEYWORD, None))
-    return inspect.Signature(parameters, return_annotation=_text(function.returns))
+    return inspect.Signature(parameters, return_annotation=_annotation_text(function.returns))
 
 
 def parameters_of(signature: inspect.Signature, doc: Doc) -> tuple[Parameter, ...]:
@@ -98,7 +98,9 @@ def shown_default(default: Any) -> Any:
 
 
 def _parameter(one: ast.arg, kind: Any, default: ast.expr | None) -> inspect.Parameter:
-    return inspect.Parameter(one.arg, kind, default=_default_value(default), annotation=_text(one.annotation))
+    return inspect.Parameter(
+        one.arg, kind, default=_default_value(default), annotation=_annotation_text(one.annotation)
+    )
 
 
 def _default_value(default: ast.expr | None) -> Any:
@@ -110,5 +112,5 @@ def _default_value(default: ast.expr | None) -> Any:
         return default
 
 
-def _text(annotation: ast.expr | None) -> Any:
+def _annotation_text(annotation: ast.expr | None) -> Any:
     return inspect.Parameter.empty if annotation is None else unparsed(annotation)

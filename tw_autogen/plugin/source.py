@@ -51,7 +51,7 @@ def parse_source(path: Path, *, text: str | None = None) -> ast.Module:
     """
     text = read_source(path) if text is None else text
     try:
-        tree = _parsed(text, str(path))
+        tree = _parse_cached(text, str(path))
     except SyntaxError as error:
         raise PluginLoadError(f"not valid Python: {error.msg}", path=path, line=error.lineno) from error
     except (RecursionError, MemoryError) as error:
@@ -62,7 +62,7 @@ def parse_source(path: Path, *, text: str | None = None) -> ast.Module:
 
 
 @lru_cache(maxsize=2)  # a plugin's file is asked for by several checks, one after the other
-def _parsed(text: str, path: str) -> ast.Module:
+def _parse_cached(text: str, path: str) -> ast.Module:
     tree = parse(text, path)
     level, nodes = 0, list[ast.AST]([tree])
     while nodes := [inner for node in nodes for inner in ast.iter_child_nodes(node)]:
@@ -99,7 +99,7 @@ def statements_in(node: ast.AST) -> Iterator[ast.stmt]:
 
 def last_word(node: ast.expr) -> str:
     """Return `register_plugin` for `@register_plugin`, `@plugin.register_plugin` and `@register_plugin()`."""
-    node = _target(node)
+    node = _decorator_target(node)
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
@@ -147,14 +147,14 @@ def tests_in(tree: ast.Module) -> list[Function]:
 
 def _with_decorator(name: str, tree: ast.Module) -> Iterator[ast.stmt]:
     """Yield the classes and functions with a decorator, also where it was imported by another name."""
-    names = {name, *(here for _, original, here in _imported(tree) if original == name)}
+    names = {name, *(here for _, original, here in _from_imports(tree) if original == name)}
     for node in tree.body:
         if any(last_word(one) in names for one in getattr(node, "decorator_list", ())):
             yield node
 
 
 @lru_cache(maxsize=4)  # asked for each decorator of the file that is being read
-def _imported(tree: ast.Module) -> tuple[tuple[str, str, str], ...]:
+def _from_imports(tree: ast.Module) -> tuple[tuple[str, str, str], ...]:
     """Return module, name and the name here of all that `from … import …` brings."""
     found: list[tuple[str, str, str]] = []
     waiting: list[ast.AST] = [tree]
@@ -168,22 +168,22 @@ def _imported(tree: ast.Module) -> tuple[tuple[str, str, str], ...]:
 
 def _is_plugin(decorator: ast.expr, tree: ast.Module) -> bool:
     """Return whether a decorator is ours, or was meant to be: others have a `plugin` too."""
-    target = _target(decorator)
+    target = _decorator_target(decorator)
     if isinstance(target, ast.Attribute):
-        return _dotted(target) in {f"{package}.plugin" for package in (*_PACKAGES, "plugin")}
+        return _dotted_name(target) in {f"{package}.plugin" for package in (*_PACKAGES, "plugin")}
     here = getattr(target, "id", None)
     return any(
         name == here and original == "plugin" and module in (*_PACKAGES, "tw_autogen")
-        for module, original, name in _imported(tree)
+        for module, original, name in _from_imports(tree)
     )
 
 
 def _is_module(decorator: ast.expr, tree: ast.Module) -> bool:
-    target = _target(decorator)
-    return ("tw_autogen", "plugin", getattr(target, "id", "")) in _imported(tree)
+    target = _decorator_target(decorator)
+    return ("tw_autogen", "plugin", getattr(target, "id", "")) in _from_imports(tree)
 
 
-def _dotted(name: ast.expr) -> str:
+def _dotted_name(name: ast.expr) -> str:
     """Return a name with its dots, however many; what is before the first one may be no name."""
     parts: list[str] = []
     while isinstance(name, ast.Attribute):
@@ -192,6 +192,6 @@ def _dotted(name: ast.expr) -> str:
     return ".".join([getattr(name, "id", ""), *reversed(parts)])
 
 
-def _target(decorator: ast.expr) -> ast.expr:
+def _decorator_target(decorator: ast.expr) -> ast.expr:
     """Return what a decorator names, without its arguments."""
     return decorator.func if isinstance(decorator, ast.Call) else decorator

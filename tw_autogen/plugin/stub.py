@@ -40,13 +40,16 @@ def as_function(spec: PluginSpec) -> str:
     value keeps its description, defaults are shown.
     """
     about = [
-        f"{parameter.name}: {_flat(parameter.description)}" for parameter in spec.parameters if parameter.description
+        f"{parameter.name}: {_on_one_line(parameter.description)}"
+        for parameter in spec.parameters
+        if parameter.description
     ]
-    given = [f"returns {one.name}: {_flat(one.description)}" for one in spec.returns if one.description]
-    text = "\n    ".join([_flat(spec.description), *about, *given]).replace("\\", "\\\\").replace('"""', "'''")
+    given = [f"returns {one.name}: {_on_one_line(one.description)}" for one in spec.returns if one.description]
+    text = "\n    ".join([_on_one_line(spec.description), *about, *given]).replace("\\", "\\\\").replace('"""', "'''")
     closed = f"{text}\n    " if about or given or text.endswith('"') else text
     example = "".join(f"\n    # {line.rstrip()}" for line in spec.examples.strip().splitlines())
-    return f'def {spec.name}({_arguments(spec.parameters)}) -> {_result(spec.returns)}:\n    """{closed}"""{example}'
+    head = f"def {spec.name}({_parameter_list(spec.parameters)}) -> {_result_type(spec.returns)}:"
+    return f'{head}\n    """{closed}"""{example}'
 
 
 def plugin_line(spec: PluginSpec, *, whole: bool) -> str:
@@ -57,15 +60,17 @@ def plugin_line(spec: PluginSpec, *, whole: bool) -> str:
         whole: Show optional parameters and the result too.
     """
     if whole:
-        head = f"{_arguments(spec.parameters)}) -> {_result(spec.returns)}"
+        head = f"{_parameter_list(spec.parameters)}) -> {_result_type(spec.returns)}"
     else:
         head = (
             ", ".join(
-                f"{parameter.name}: {_type(parameter.type)}" for parameter in spec.parameters if parameter.required
+                f"{parameter.name}: {_spell_type(parameter.type)}"
+                for parameter in spec.parameters
+                if parameter.required
             )
             + ")"
         )
-    description = _flat(spec.description)
+    description = _on_one_line(spec.description)
     sentence = _SENTENCE.match(description)
     return f"- {spec.name}({head}: {sentence[0] if sentence else description}"
 
@@ -99,7 +104,7 @@ def signature(parameters: Sequence[Parameter]) -> inspect.Signature:
     )
 
 
-def _arguments(parameters: tuple[Parameter, ...]) -> str:
+def _parameter_list(parameters: tuple[Parameter, ...]) -> str:
     parts: list[str] = []
     before: inspect._ParameterKind | None = None
     for parameter, kind in zip(parameters, _kinds(parameters), strict=True):
@@ -108,9 +113,8 @@ def _arguments(parameters: tuple[Parameter, ...]) -> str:
         if kind is kind.KEYWORD_ONLY and kind is not before:
             parts.append("*")
         before = kind
-        parts.append(
-            f"{parameter.name}: {_type(parameter.type)}{'' if parameter.required else f' = {_default(parameter)}'}"
-        )
+        default = "" if parameter.required else f" = {_default(parameter)}"
+        parts.append(f"{parameter.name}: {_spell_type(parameter.type)}{default}")
     return ", ".join([*parts, "/"] if before is inspect.Parameter.POSITIONAL_ONLY else parts)
 
 
@@ -119,15 +123,15 @@ def _default(parameter: Parameter) -> str:
     return "..." if parameter.default is inspect.Parameter.empty else repr(parameter.default)
 
 
-def _result(returns: tuple[Parameter, ...]) -> str:
-    types = [_type(one.type) for one in returns]
+def _result_type(returns: tuple[Parameter, ...]) -> str:
+    types = [_spell_type(one.type) for one in returns]
     return f"tuple[{', '.join(types)}]" if len(types) > 1 else "".join(types) or "None"
 
 
 @lru_cache(maxsize=1024)
-def _type(annotation: str) -> str:
+def _spell_type(annotation: str) -> str:
     """Spell a type as Python does; words that are no expression become text, which is a valid annotation too."""
-    annotation = _flat(annotation)
+    annotation = _on_one_line(annotation)
     known = _TYPES.get(annotation.lower(), annotation)
     try:
         is_list = isinstance(expression_of(known), ast.Tuple)  # whose commas would separate parameters
@@ -136,6 +140,6 @@ def _type(annotation: str) -> str:
     return repr(annotation) if is_list else known
 
 
-def _flat(text: str) -> str:
+def _on_one_line(text: str) -> str:
     """Return a text on one line: a YAML's line breaks mean nothing to the model."""
     return " ".join(text.split())

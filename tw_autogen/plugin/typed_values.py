@@ -102,11 +102,15 @@ def json_form(value: Any) -> Any:
         try:
             return pydantic_core.to_jsonable_python(value)
         except pydantic_core.PydanticSerializationError:  # a table or a number of numpy in it, which cross as they are
-            return value.value if isinstance(value, enum.Enum) else {key: json_form(one) for key, one in _fields(value)}
+            return (
+                value.value
+                if isinstance(value, enum.Enum)
+                else {key: json_form(one) for key, one in _field_values(value)}
+            )
     return value
 
 
-def _fields(value: Any) -> Iterable[tuple[str, Any]]:
+def _field_values(value: Any) -> Iterable[tuple[str, Any]]:
     """Return names and values of a model's, or a dataclass's, fields."""
     if isinstance(value, pydantic.BaseModel):
         return value

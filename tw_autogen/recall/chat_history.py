@@ -148,7 +148,7 @@ class ChatHistory:
         end = begun[-1 - keep_rounds] if len(begun) > keep_rounds else self._static
         old = self.messages[self._static : end]
         if old and self._fixed:
-            old[0] = {**old[0], "content": _after(old[0]["content"], self._fixed)}
+            old[0] = {**old[0], "content": _content_after(old[0]["content"], self._fixed)}
         return old
 
     def replace_oldest(self, count: int, summary: str) -> None:
@@ -163,14 +163,16 @@ class ChatHistory:
             part
             for message in self.messages[start:end]
             if message["role"] == "user"
-            for part in _parts(message["content"])
+            for part in _content_parts(message["content"])
         ):
             self.results.drop(part.get("text", ""))
         follows = self.messages[end] if end < len(self.messages) else None
         answered = follows is not None and follows["role"] != "user"
         next_text = "" if follows is None or answered else follows["content"]
-        self._front = _joined(self._fixed, summary)
-        self.messages[start : end + bool(next_text)] = [{"role": "user", "content": _joined(self._front, next_text)}]
+        self._front = _join_contents(self._fixed, summary)
+        self.messages[start : end + bool(next_text)] = [
+            {"role": "user", "content": _join_contents(self._front, next_text)}
+        ]
         gone = count - 1 if answered else count  # what the user says next is added to the summary
         self._begun = {key: max(start, index - gone) for key, index in self._begun.items()}
 
@@ -184,9 +186,9 @@ class ChatHistory:
         seen = [{"type": "image_url", "image_url": {"url": url}} for url in images]
         last = self.messages[-1]
         if last["role"] == "user":
-            last["content"] = _joined(last["content"], text, seen)
+            last["content"] = _join_contents(last["content"], text, seen)
         else:
-            self.messages.append({"role": "user", "content": _joined(text, seen)})
+            self.messages.append({"role": "user", "content": _join_contents(text, seen)})
 
     def pruned(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return messages with a part only of each result that a later one has superseded.
@@ -196,7 +198,10 @@ class ChatHistory:
         """
         shorten = self.results.shortener()
         return [
-            {**message, "content": _joined([_with_text(part, shorten) for part in _parts(message["content"])])}
+            {
+                **message,
+                "content": _join_contents([_with_text(part, shorten) for part in _content_parts(message["content"])]),
+            }
             if message["role"] == "user"
             else dict(message)
             for message in messages
@@ -229,12 +234,14 @@ class ChatHistory:
             True if there was one to cut.
         """
         mine = [message for message in self.messages[self._static :] if message["role"] == "user"]
-        lengths = [(sum(len(part.get("text", "")) for part in _parts(message["content"])), message) for message in mine]
+        lengths = [
+            (sum(len(part.get("text", "")) for part in _content_parts(message["content"])), message) for message in mine
+        ]
         chars, longest = max(lengths, key=lambda length: length[0], default=(0, {}))
         if chars < min_chars:
             return False
-        parts = _parts(longest["content"])
-        longest["content"] = _joined([_with_text(part, _halved) for part in parts])
+        parts = _content_parts(longest["content"])
+        longest["content"] = _join_contents([_with_text(part, _halve) for part in parts])
         return True
 
     def withdraw_if_refused(self, error: ModelError) -> bool:
@@ -257,7 +264,7 @@ class ChatHistory:
         if self._refusals >= _MAX_REFUSALS:
             self._notes = ""
         front = self._front if len(self.messages) - 1 == self._static else ""
-        last["content"] = _joined(front, _WITHDRAWN)
+        last["content"] = _join_contents(front, _WITHDRAWN)
         return True
 
     def replace(self, words: str, others: str) -> None:
@@ -270,9 +277,10 @@ class ChatHistory:
         for message in self.messages[1:]:
             if message["role"] == "user":
                 parts = [
-                    _with_text(part, lambda text: text.replace(words, others)) for part in _parts(message["content"])
+                    _with_text(part, lambda text: text.replace(words, others))
+                    for part in _content_parts(message["content"])
                 ]
-                message["content"] = _joined(parts)
+                message["content"] = _join_contents(parts)
 
     def without_repeated_notes(self, post: Post, rounds: Sequence[Round]) -> str:
         """Return the message of the user's post; long paragraphs of the session that the last one had are only named.
@@ -297,7 +305,7 @@ class ChatHistory:
         Args:
             parts: Texts.
         """
-        told = [part.get("text", "") for message in self.messages[1:] for part in _parts(message["content"])]
+        told = [part.get("text", "") for message in self.messages[1:] for part in _content_parts(message["content"])]
         return [part for part in parts if not any(part in text for text in told)]
 
     def append_assistant(self, text: str) -> None:
@@ -337,19 +345,19 @@ def _is_refusal(error: str) -> bool:
     return _REFUSED.search(error) is not None and is_refused_prompt(error)
 
 
-def _halved(text: str) -> str:
+def _halve(text: str) -> str:
     """Return the first and last quarter of a text, with a mark between them."""
     return without_middle(text, kept, tail_percent=50) if (kept := len(text) // 4 * 2) else text
 
 
-def _parts(content: _Content) -> list[dict[str, Any]]:
+def _content_parts(content: _Content) -> list[dict[str, Any]]:
     return ([{"type": "text", "text": content}] if content else []) if isinstance(content, str) else content
 
 
-def _joined(*contents: _Content) -> _Content:
+def _join_contents(*contents: _Content) -> _Content:
     """Join contents, texts that meet with a blank line between them; plain text if it is all text."""
     parts: list[dict[str, Any]] = []
-    for part in (part for content in contents for part in _parts(content)):
+    for part in (part for content in contents for part in _content_parts(content)):
         if part.get("text") == "":
             continue
         if parts and "text" in parts[-1] and "text" in part:
@@ -361,11 +369,11 @@ def _joined(*contents: _Content) -> _Content:
     return str(parts[0]["text"]) if len(parts) == 1 and "text" in parts[0] else parts
 
 
-def _after(content: _Content, front: _Content) -> _Content:
+def _content_after(content: _Content, front: _Content) -> _Content:
     """Return the content after its beginning, the last part of which is text."""
-    fixed = _parts(front)
-    first, *more = _parts(content)[len(fixed) - 1 :]
-    return _joined([_with_text(first, lambda text: text.removeprefix(fixed[-1]["text"]).strip())], more)
+    fixed = _content_parts(front)
+    first, *more = _content_parts(content)[len(fixed) - 1 :]
+    return _join_contents([_with_text(first, lambda text: text.removeprefix(fixed[-1]["text"]).strip())], more)
 
 
 def _with_text(part: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
@@ -405,7 +413,7 @@ class SupersededResults:
             self._note_shorter(failure, _FAILURE_CHARS, _REPLACED)
         self._failed.clear()
         name, cut = self._cut
-        if name and _reads(code, name):
+        if name and _reads_variable(code, name):
             self._note_shorter(cut, _CUT_CHARS, _SEEN_AGAIN)
             self._cut = ("", "")
         if kept_as:
@@ -440,11 +448,11 @@ class SupersededResults:
             self._left[report] += 1
 
 
-def _reads(code: str, name: str) -> bool:
+def _reads_variable(code: str, name: str) -> bool:
     r"""Return whether code reads a variable; lines of magics do not count.
 
     Example:
-        >>> _reads("%time\nprint(last_output[:9])", "last_output"), _reads("last_output = 5", "last_output")
+        >>> _reads_variable("%time\nprint(seen[:9])", "seen"), _reads_variable("seen = 5", "seen")
         (True, False)
     """
     tree = parsed_cell(code)

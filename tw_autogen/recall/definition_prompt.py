@@ -104,7 +104,7 @@ class DefinitionPrompt:
         """
         state, changes = self.state, list[dict[str, str]]()
         for one in [value] if isinstance(value, Mapping) else value if isinstance(value, list) else []:
-            change = _plain(one) if isinstance(one, Mapping) else {}
+            change = _plain_change(one) if isinstance(one, Mapping) else {}
             try:
                 after = state.changed(change, same_request=bool(changes))
                 self._check_words(change)
@@ -161,7 +161,7 @@ class DefinitionPrompt:
             raise ValueError(f"the `sentence` of {change.get('name')!r} is not in the User's words: quote them")
 
 
-def _plain(sent: Mapping[str, Any]) -> dict[str, str]:
+def _plain_change(sent: Mapping[str, Any]) -> dict[str, str]:
     """Return a change with the fields that it may have; one without `do` sets a definition."""
     kept = {name: str(sent[name]) for name in _FIELDS if isinstance(sent.get(name), str) and sent[name]}
     return {"do": "set", **kept} if "name" in kept else kept

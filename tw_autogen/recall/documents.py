@@ -118,7 +118,7 @@ class DocumentIndex:
         passages: list[Passage] = []
         skipped: list[str] = []
         left = _MAX_TOGETHER
-        with _held(named) as opened:  # code may be able to write there, and to exchange folders for links
+        with _open_folder(named) as opened:  # code may be able to write there, and to exchange folders for links
             reader = _TextReader(opened)
             every = opened.walk(enter=lambda name: hidden or name[0] != ".", but_sessions=True)
             found = [one.name for one in every if not one.is_folder]
@@ -168,7 +168,7 @@ class DocumentIndex:
             plain = bounded_json.loads(content, max_bytes=_MAX_HELD_BYTES)
             if plain["format"] != _FORMAT:
                 raise ValueError(f"format {plain['format']}, and this version reads {_FORMAT}")
-            passages = tuple(map(_passage, plain["passages"]))
+            passages = tuple(map(_read_passage, plain["passages"]))
             said, files = str(plain["folder"]), dict(plain["files"])
             folder = Path(os.path.normpath(own / said))
             folder = own if folder == own else folder.resolve()
@@ -201,10 +201,10 @@ class DocumentIndex:
         folder = "." if os.path.abspath(file.parent) == str(self.folder) else str(self.folder)
         head: dict[str, Any] = {"format": _FORMAT, "folder": folder, "files": dict(self.files)}
         if folder != ".":
-            head["made_here"] = _vouched(folder, self.files)
-        lines = ",\n".join(map(_line, self.passages))
+            head["made_here"] = _owner_seal(folder, self.files)
+        lines = ",\n".join(map(_passage_json, self.passages))
         start = json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}")
-        with _held(file.parent) as opened:
+        with _open_folder(file.parent) as opened:
             opened.write_file(file.name, f'{start},\n "passages": [\n{lines}\n]}}\n'.encode())
         return file
 
@@ -214,7 +214,7 @@ class DocumentIndex:
         Raises:
             ModelError: a server could not be asked.
         """
-        ranker.prepare(self._texts())
+        ranker.prepare(self._passage_texts())
 
     def search(self, question: str, ranker: Ranker, *, top_k: int = 5, around_chars: int = 0) -> list[Passage]:
         """Find the passages that fit a question.
@@ -231,12 +231,12 @@ class DocumentIndex:
         Raises:
             ModelError: a server could not be asked.
         """
-        ranked = [index for index, _ in ranker.rank(question, self._texts())[:top_k]]
+        ranked = [index for index, _ in ranker.rank(question, self._passage_texts())[:top_k]]
         spans: list[tuple[int, int]] = []
         for position in ranked:
             if not any(first <= position <= last for first, last in spans):
-                spans.append(self._grown(position, around_chars, spans))
-        return [self._joined(first, last) for first, last in spans]
+                spans.append(self._span_around(position, around_chars, spans))
+        return [self._join_passages(first, last) for first, last in spans]
 
     def changed(self) -> list[str]:
         """Name the documents that have changed or gone since the index was made; none of one that is not compared."""
@@ -265,10 +265,10 @@ class DocumentIndex:
         except OSError:
             return list(self.files)
 
-    def _texts(self) -> tuple[str, ...]:
+    def _passage_texts(self) -> tuple[str, ...]:
         return tuple(f"{Path(passage.file).stem} {passage.heading}\n{passage.text}" for passage in self.passages)
 
-    def _grown(self, at: int, around_chars: int, taken: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    def _span_around(self, at: int, around_chars: int, taken: Sequence[tuple[int, int]]) -> tuple[int, int]:
         """Return a passage with its neighbours of the same document: the one behind first, then the one before."""
         first = last = at
         chars = len(self.passages[at].text)
@@ -285,7 +285,7 @@ class DocumentIndex:
                     first, last, chars, grew = min(first, one), max(last, one), longer, True
         return first, last
 
-    def _joined(self, first: int, last: int) -> Passage:
+    def _join_passages(self, first: int, last: int) -> Passage:
         parts = self.passages[first : last + 1]
         text = parts[0].text
         for before, after in zip(parts, parts[1:], strict=False):
@@ -293,7 +293,7 @@ class DocumentIndex:
         return Passage(parts[0].file, parts[0].first, parts[-1].last, text, parts[0].heading)
 
 
-def _held(folder: Path) -> SafeFolder:
+def _open_folder(folder: Path) -> SafeFolder:
     """Open a folder, made if it is missing, that is reached over no link below the current one.
 
     Raises:
@@ -342,7 +342,7 @@ class _TextReader:
             return error
 
 
-def _passage(plain: Mapping[str, Any]) -> Passage:
+def _read_passage(plain: Mapping[str, Any]) -> Passage:
     """Read a passage of an index file.
 
     Raises:
@@ -357,12 +357,12 @@ def _passage(plain: Mapping[str, Any]) -> Passage:
     return passage
 
 
-def _vouched(folder: str, files: Mapping[str, str]) -> str:
+def _owner_seal(folder: str, files: Mapping[str, str]) -> str:
     return owner_hash("index", json.dumps([folder, sorted(files.items())]))
 
 
 def _is_vouched(mark: str, folder: str, files: Mapping[str, str]) -> bool:
-    expected = _vouched(folder, files)
+    expected = _owner_seal(folder, files)
     return bool(expected) and hmac.compare_digest(mark.encode(), expected.encode())
 
 
@@ -373,20 +373,20 @@ def _hash(text: str) -> str:
 def _cut_within(max_bytes: int, file: str, text: str, passage_chars: int) -> tuple[list[Passage], int]:
     """Cut a document into passages, until they take more than so many bytes; return them, and what they take."""
     passages, size = list[Passage](), _FILE_BYTES + 4 * len(file)
-    for one in _cut(file, text, passage_chars):
-        size += _PASSAGE_BYTES + len(_line(one).encode("utf-8", "surrogatepass"))
+    for one in _cut_passages(file, text, passage_chars):
+        size += _PASSAGE_BYTES + len(_passage_json(one).encode("utf-8", "surrogatepass"))
         if size > max_bytes:
             break
         passages.append(one)
     return passages, size
 
 
-def _line(passage: Passage) -> str:
+def _passage_json(passage: Passage) -> str:
     plain = {"file": passage.file, "lines": [passage.first, passage.last], "text": passage.text}
     return json.dumps({**plain, "heading": passage.heading} if passage.heading else plain, ensure_ascii=False)
 
 
-def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
+def _cut_passages(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
     """Gather paragraphs into passages; a heading begins a new one, unless nothing but headings stands before it."""
     heading, gathered = "", list[tuple[int, str]]()
 

@@ -106,11 +106,11 @@ class Learner:
         asked = model or (self.model() if self.model else None)
         if asked is None:
             raise ConfigError("no model to word the lesson; give one")
-        lesson = _redacted(distill(experience, asked, request), (*private, str(Path.home())))
+        lesson = _redact_lesson(distill(experience, asked, request), (*private, str(Path.home())))
         return write_experience(lesson, kept_in)
 
 
-def _redacted(lesson: Experience, private: Sequence[str]) -> Experience:
+def _redact_lesson(lesson: Experience, private: Sequence[str]) -> Experience:
     mask = redactor(os.environ)
 
     def redact(text: str) -> str:

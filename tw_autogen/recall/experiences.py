@@ -175,14 +175,14 @@ def collect_experience(rounds: Sequence[Round]) -> Experience:
         new_id("").lstrip("-"),
         "",
         "failed" if failed else "succeeded",
-        _requests(rounds),
-        _short(str(plans[-1]) if plans else ""),
-        _short("\n\n".join(post.content(kind.reply_content) for post in ran)),
-        tuple(dict.fromkeys(_short(one) for one in wrong if one.strip())),
+        _requests_text(rounds),
+        _cap_length(str(plans[-1]) if plans else ""),
+        _cap_length("\n\n".join(post.content(kind.reply_content) for post in ran)),
+        tuple(dict.fromkeys(_cap_length(one) for one in wrong if one.strip())),
     )
 
 
-def _requests(rounds: Sequence[Round]) -> str:
+def _requests_text(rounds: Sequence[Round]) -> str:
     """Return the user's words in all rounds, each with the question that it answers, if the round before asked one."""
     most = max(_MIN_CHARS, _LONGEST_CHARS // len(rounds))  # a long one must not crowd out the others
     texts: list[str] = []
@@ -192,7 +192,7 @@ def _requests(rounds: Sequence[Round]) -> str:
         texts.append(f"(asked: {shortened(question, _MIN_CHARS)})\nanswered: {text}" if question else text)
         last = one.posts[-1] if one.posts else None
         question = " ".join(last.message.split()) if last is not None and last.is_question else ""
-    return _short("\n".join(texts))
+    return _cap_length("\n".join(texts))
 
 
 def _went_wrong(status: Any) -> list[str]:
@@ -201,7 +201,7 @@ def _went_wrong(status: Any) -> list[str]:
     return list(map(str, found)) if isinstance(found, list) else []
 
 
-def _short(text: str) -> str:
+def _cap_length(text: str) -> str:
     return shortened(text.strip(), _LONGEST_CHARS)
 
 

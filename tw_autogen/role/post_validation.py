@@ -122,7 +122,7 @@ def _role_error(role: Role | Worker, error: Exception, here: Round) -> RoleError
     if isinstance(error, TwAutogenError) and not isinstance(error, Unreadable):
         return None
     asks_model = any(_asks_model(frame) for frame, _ in traceback.walk_tb(error.__traceback__))
-    if asks_model or type(_theirs(role)).__module__.partition(".")[0] == _OURS:
+    if asks_model or type(_unwrap_role(role)).__module__.partition(".")[0] == _OURS:
         return None
     source, _ = _reply_of(role)
     line = line_in(error, source)
@@ -137,13 +137,13 @@ def _role_error(role: Role | Worker, error: Exception, here: Round) -> RoleError
     return failed
 
 
-def _theirs(role: Role | Worker) -> Any:
+def _unwrap_role(role: Role | Worker) -> Any:
     return role.theirs if isinstance(role, AdaptedRole) else role
 
 
 def _reply_of(role: Role | Worker) -> tuple[Path, int]:
     """Return where a role's `reply` stands; itself, in words, if it is no function of Python."""
-    reply = _theirs(role).reply
+    reply = _unwrap_role(role).reply
     code = getattr(inspect.unwrap(reply), "__code__", None)
     return (Path(code.co_filename), code.co_firstlineno) if code is not None else (Path(repr(reply)), 0)
 

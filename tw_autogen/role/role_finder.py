@@ -80,7 +80,7 @@ def find_role(
         return read_role(folder)
     shipped = shipped_folder("roles")
     names = sorted(path.parent.name for path in shipped.glob(f"*/{ROLE_FILE}"))
-    if name := _named(wanted, names):  # its alias, as in the conversation, is understood too
+    if name := _match_name(wanted, names):  # its alias, as in the conversation, is understood too
         return read_role(shipped / name)
     brought = _installed_roles(tuple((path, _time_of(path)) for path in sys.path))
     if wanted in brought:
@@ -114,7 +114,7 @@ def _is_word(wanted: str) -> bool:
 def _own_name(wanted: str, own: Mapping[str, Path]) -> str:
     """Return the name of the project's role that is meant by its name, or by its alias; empty for another."""
     by_alias = (name for name, folder in own.items() if _alias(folder).lower() == wanted.lower())
-    return _named(wanted, own) or next(by_alias, "")
+    return _match_name(wanted, own) or next(by_alias, "")
 
 
 def _alias(folder: Path) -> str:
@@ -124,7 +124,7 @@ def _alias(folder: Path) -> str:
         return ""
 
 
-def _named(wanted: str, known: Collection[str]) -> str:
+def _match_name(wanted: str, known: Collection[str]) -> str:
     """Return the known name that is meant, also where `WebSearch` stands for `web_search`; empty: none."""
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", wanted).lower()
     return next((name for name in (wanted, snake) if name in known), "")

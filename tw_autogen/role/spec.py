@@ -77,16 +77,16 @@ class RoleSpec:
             SettingsError: as above, for a setting out of `given`; says where it stands.
             ConfigError: a setting leads out of a folder that is not trusted.
         """
-        kind = self.kind or self._load()
+        kind = self.kind or self._load_class()
         takes = inspect.signature(kind).parameters
-        settings = self._settings(kind, given or (lambda known: {}), distrusted, wanted="settings" in takes)
+        settings = self._make_settings(kind, given or (lambda known: {}), distrusted, wanted="settings" in takes)
         offered: dict[str, Callable[[], Any]] = {**(more or {}), "model": model, "settings": lambda: settings}
         for key, value in takes.items():
             needed = value.default is value.empty and value.kind not in (value.VAR_POSITIONAL, value.VAR_KEYWORD)
             if needed and key not in offered:
                 known = ", ".join(sorted(offered))
                 problem = f"its constructor needs {key!r}, and only these are handed out: {known}"
-                raise RoleSpecError(problem, path=self._source)
+                raise RoleSpecError(problem, path=self._source_file)
         arguments = {key: give() for key, give in offered.items() if key in takes}
         try:
             made = kind(**arguments)
@@ -97,21 +97,21 @@ class RoleSpec:
         except ValueError as error:  # a role's way to say that a setting makes no sense
             raise RoleSpecError(str(error), path=self.path) from error
         except (Exception, SystemExit) as error:
-            line = line_in(error, self._source)
-            raise RoleSpecError(f"{type(error).__name__}: {error}", path=self._source, line=line) from error
+            line = line_in(error, self._source_file)
+            raise RoleSpecError(f"{type(error).__name__}: {error}", path=self._source_file, line=line) from error
 
     @property
-    def _source(self) -> Path:
+    def _source_file(self) -> Path:
         return self.path if self.kind is not None else self.path.with_name(f"{self.module}.py")
 
-    def _load(self) -> Callable[..., Any]:
-        module = load_source(self._source)
+    def _load_class(self) -> Callable[..., Any]:
+        module = load_source(self._source_file)
         kinds = dict.fromkeys(filter(inspect.isclass, vars(module).values()))  # once each: a class may have two names
         found = [kind for kind in kinds if kind.__module__ == module.__name__ and replies(kind)]
         if len(found) != 1:
             named = ", ".join(sorted(kind.__name__ for kind in found)) or "none"
             raise RoleSpecError(
-                f"expected one class with `reply(self, memory, **kwargs)`, found {named}", path=self._source
+                f"expected one class with `reply(self, memory, **kwargs)`, found {named}", path=self._source_file
             )
         return found[0]
 
@@ -138,11 +138,11 @@ class RoleSpec:
         return bool(self._metadata(key).get("path"))
 
     def _metadata(self, key: str) -> Mapping[str, Any]:
-        hint = hints_of(self.kind or self._load()).get("settings")
+        hint = hints_of(self.kind or self._load_class()).get("settings")
         found = dataclasses.fields(hint) if dataclasses.is_dataclass(hint) else ()
         return next((one.metadata for one in found if one.name == key), {})
 
-    def _settings(self, kind: Callable[..., Any], give: Given, distrusted: Path | None, *, wanted: bool) -> Any:
+    def _make_settings(self, kind: Callable[..., Any], give: Given, distrusted: Path | None, *, wanted: bool) -> Any:
         """Return the settings for the constructor, each of its declared type."""
         hint = hints_of(kind).get("settings") if wanted else None
         declared: dict[str, Any]
@@ -159,30 +159,32 @@ class RoleSpec:
         for one in fields:
             if one.name in given and one.metadata.get("folder") == "trusted" and not given[one.name].trusted:
                 reason = f"left out, since the folder is not trusted; {_TRUST_IT}"
-                _log.warning(f"%s of %s: {reason}", self._key(one.name), given.pop(one.name).origin)
+                _log.warning(f"%s of %s: {reason}", self._setting_key(one.name), given.pop(one.name).origin)
             if one.name in given and one.name in paths and not _is_program_word(one.name, given[one.name].value):
-                given[one.name] = self._placed(one.name, _beside(given[one.name]), distrusted)
+                given[one.name] = self._resolve_path_setting(
+                    one.name, _resolve_beside_file(given[one.name]), distrusted
+                )
             if one.name in given and "server" in one.metadata:
                 self._withhold(given, one.name, one.metadata["server"])
         values: dict[str, Any] = {}
         for key, value in self.settings.items():
             own = Setting(value, str(self.path))
             try:
-                own = self._placed(key, own, None) if key in paths else own
-                values[key] = fit_setting(self._key(key), own, declared[key])
+                own = self._resolve_path_setting(key, own, None) if key in paths else own
+                values[key] = fit_setting(self._setting_key(key), own, declared[key])
             except SettingsError as error:
                 raise RoleSpecError(str(error).removeprefix(f"{self.path}: "), path=self.path) from error
         for key, setting in given.items():
             if key in declared:
-                values[key] = fit_setting(self._key(key), setting, declared[key])
+                values[key] = fit_setting(self._setting_key(key), setting, declared[key])
         for one in fields:
             if one.name not in values and one.default is dataclasses.MISSING is one.default_factory:
                 what = one.metadata.get("missing", "it has no default")
-                problem = f"the setting {self._key(one.name)!r} is missing; {what}"
+                problem = f"the setting {self._setting_key(one.name)!r} is missing; {what}"
                 raise RoleSpecError(problem, path=self.path)
         return values if hint is None else hint(**values)
 
-    def _placed(self, key: str, setting: Setting, distrusted: Path | None) -> Setting:
+    def _resolve_path_setting(self, key: str, setting: Setting, distrusted: Path | None) -> Setting:
         """Return a setting that is a path; one in a folder that somebody else may have made leads over no link.
 
         Raises:
@@ -198,7 +200,7 @@ class RoleSpec:
             if of_folder and not all(lies_in(os.path.realpath(one), str(of_folder)) for one in (real, *held)):
                 raise ConfigError(f"{path} lies outside of {of_folder}; name it yourself, or {_TRUST_IT}")
         except (ConfigError, OSError) as error:
-            raise ConfigError(f"{self._key(key)} ({setting.origin}): {error}") from error
+            raise ConfigError(f"{self._setting_key(key)} ({setting.origin}): {error}") from error
         here = distrusted is not None and Path(os.path.abspath(path)).is_relative_to(distrusted)
         if here or of_folder is not None or real.is_dir():  # a program keeps its name: it may go by that
             return dataclasses.replace(setting, value=str(real))
@@ -216,9 +218,9 @@ class RoleSpec:
         if at is not None and at.file != value.file:
             del given[key]
             message = "%s of %s is not sent to the server that %s names; name both in one place"
-            _log.warning(message, self._key(key), value.origin, at.origin)
+            _log.warning(message, self._setting_key(key), value.origin, at.origin)
 
-    def _key(self, key: str) -> str:
+    def _setting_key(self, key: str) -> str:
         return f"{ROLE_SECTION}.{self.name}.{key}"
 
     def _refuse_unknown(self, declared: Mapping[str, Any], given: Mapping[str, Setting]) -> None:
@@ -229,7 +231,7 @@ class RoleSpec:
         refuse_unknown(self.name, declared, given)
 
 
-def _beside(setting: Setting) -> Setting:
+def _resolve_beside_file(setting: Setting) -> Setting:
     """Return a setting that is a path as seen from the file in which it stands; one that stands in none, as it is."""
     if setting.base is None or not isinstance(setting.value, str) or not setting.value:
         return setting

@@ -109,11 +109,11 @@ def refuse_kept(at: At, name: str) -> None:
 
 
 def _removable(at: At, name: str) -> tuple[str, dict[str, Any]]:
-    """Return the same as `_changed`, for a call that takes an entry away; refuse what code could not in its folder."""
+    """Return the same as `_entry_to_change`, to take an entry away; refuse what code could not in its folder."""
     shared = isinstance(at, int) and _is_writable_by_kernel_group(os.fstat(at))
     if shared and lstat(at, name).st_uid not in KERNEL_USERS:
         raise PermissionError(errno.EPERM, "somebody else's, in a folder of root's where code works", name)
-    return _changed(at, name)
+    return _entry_to_change(at, name)
 
 
 def _refuse_closed(at: At | None, fd: int, name: str, *, write: bool = False) -> bool:
@@ -135,7 +135,7 @@ def _refuse_closed(at: At | None, fd: int, name: str, *, write: bool = False) ->
     return is_folder and (not about.st_mode & stat.S_IWOTH or bool(about.st_mode & stat.S_ISVTX))
 
 
-def _changed(at: At, name: str) -> tuple[str, dict[str, Any]]:
+def _entry_to_change(at: At, name: str) -> tuple[str, dict[str, Any]]:
     """Return the same as `entry`, for a call that makes, changes or removes the entry."""
     if isinstance(at, ForeignAt):
         raise PermissionError(errno.EPERM, "in a folder of another user, which code can't change", name)
@@ -295,7 +295,7 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
         OSError: the system refuses.
     """
     write = bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
-    where, below = _changed(at, last) if write else entry(at, last)
+    where, below = _entry_to_change(at, last) if write else entry(at, last)
     try:
         if not BY_DESCRIPTOR:
             _refuse_link(where, missing=bool(flags & os.O_CREAT))
@@ -366,7 +366,7 @@ def make_folder(at: At, name: str) -> None:
         at: The directory above.
         name: The new one's plain name.
     """
-    where, below = _changed(at, name)
+    where, below = _entry_to_change(at, name)
     os.mkdir(where, **below)
 
 
@@ -440,7 +440,7 @@ def rename(at: At, name: str, there: At, new: str) -> None:
         there: The directory that it goes to.
         new: Its plain name there.
     """
-    _removable(at, name), _changed(there, new)
+    _removable(at, name), _entry_to_change(there, new)
     if isinstance(at, int) and isinstance(there, int):
         os.replace(name, new, src_dir_fd=at, dst_dir_fd=there)
     else:

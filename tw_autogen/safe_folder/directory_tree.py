@@ -95,16 +95,16 @@ class Descent:
             while self._to_enter[-1]:
                 name = self._to_enter[-1].pop()
                 try:
-                    self._down(name)
+                    self._descend(name)
                 except OSError as error:
                     self._closed(self.at, name, error)
                 else:
                     return True
             if not self._above:
                 return False
-            self._up()
+            self._ascend()
 
-    def _down(self, name: str) -> None:
+    def _descend(self, name: str) -> None:
         if len(self._names) >= _DEEPEST:
             raise OSError(errno.ELOOP, f"more than {_DEEPEST} folders in one another", name)
         if self._leave:
@@ -127,7 +127,7 @@ class Descent:
         self.at = inner
         self._names.append(name)
 
-    def _up(self) -> None:
+    def _ascend(self) -> None:
         """Go back to the directory above; to the next that is held open, if this one was moved away meanwhile."""
         at, above = self._above.pop()
         name = self._names.pop()
@@ -180,7 +180,7 @@ def empty(at: At, *, seconds: float = math.inf) -> None:
         more = True
         while more:
             folders = []
-            for one in _listed(way.at):
+            for one in _list_entries(way.at):
                 if time.monotonic() > ends:
                     raise TimeoutError(errno.ETIMEDOUT, "its removal takes too long: something goes on writing there")
                 if one.is_dir(follow_symlinks=False):
@@ -190,10 +190,10 @@ def empty(at: At, *, seconds: float = math.inf) -> None:
             more = way.advance(folders)
     if errors:
         raise errors[0]
-    if _listed(at):
+    if _list_entries(at):
         raise OSError(errno.ENOTEMPTY, "not all of it could be removed")
 
 
-def _listed(at: At) -> list[os.DirEntry[str]]:
+def _list_entries(at: At) -> list[os.DirEntry[str]]:
     with os.scandir(at) as entries:
         return list(entries)

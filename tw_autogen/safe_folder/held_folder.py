@@ -24,7 +24,7 @@ _HELD: dict[str, tuple[int, ...]] = {}
 _UNUSED: deque[tuple[str, int]] = deque()
 """Descriptors to be closed, with their paths, once nobody is about to use one."""
 _USERS: list[None] = []
-"""As many as there are uses of `_using` around one another."""
+"""As many as there are uses of `_keeping_descriptors_open` around one another."""
 
 
 class HeldFolder(Closing):
@@ -47,14 +47,15 @@ class HeldFolder(Closing):
         self._at = -1
         if not directory_calls.BY_DESCRIPTOR:
             return
-        with _using():
+        with _keeping_descriptors_open():
             try:
                 opened = _open(self._path)
             except OSError as error:
                 raise directory_calls.explained(error, self._path) from None
             here = _HELD.get(self._path, ())
             if any(
-                not _removed(one) and directory_calls.identity(one) != directory_calls.identity(opened) for one in here
+                not _is_removed(one) and directory_calls.identity(one) != directory_calls.identity(opened)
+                for one in here
             ):
                 os.close(opened)
                 why = "another folder than the one that is in use here, which was moved"
@@ -71,7 +72,7 @@ class HeldFolder(Closing):
     @property
     def removed(self) -> bool:
         """Whether the folder has been removed; False where nothing is kept."""
-        return self._at >= 0 and _removed(self._at)
+        return self._at >= 0 and _is_removed(self._at)
 
     def close(self) -> None:
         """Close it; the path means again what the system says. A second time nothing happens."""
@@ -118,12 +119,12 @@ def held_above(path: Path | str) -> tuple[int, str] | None:
         None if there is none. The rest is empty for the held folder itself.
     """
     full = os.path.abspath(path)
-    with _using():
+    with _keeping_descriptors_open():
         found = innermost_held_folder(full)
         here = _HELD.get(found, ())
         if not here:
             return None
-        at = next((one for one in here if not _removed(one)), here[-1])
+        at = next((one for one in here if not _is_removed(one)), here[-1])
         return os.dup(at), full[len(found) + 1 :]
 
 
@@ -143,7 +144,7 @@ def _open(path: str) -> int:
 
 
 @contextlib.contextmanager
-def _using() -> Iterator[None]:
+def _keeping_descriptors_open() -> Iterator[None]:
     """Keep every descriptor of `_HELD` open; close the unused ones before and after, but not inside another use."""
     with _LOCK:
         if not _USERS:
@@ -183,7 +184,7 @@ def _close_unused() -> None:
         _USERS.pop()
 
 
-def _removed(at: int) -> bool:
+def _is_removed(at: int) -> bool:
     return os.fstat(at).st_nlink == 0
 
 

@@ -117,7 +117,7 @@ def protected_below(
     try:
         at = open_folder(None, folder, listed=True)
     except OSError as error:
-        if known is not None and _numbers(folder) != known:
+        if known is not None and _device_and_inode(folder) != known:
             raise folder_replaced_error(folder) from None
         check_unlisted(error, folder)
         return
@@ -142,7 +142,7 @@ def protected_below(
             here = os.path.join(folder, prefix.replace("/", os.sep))
             chain.append((here.rstrip(os.sep) if prefix else folder, identity(way.at)))
             inner = []
-            entries = _entries(way.at, left, folder)
+            entries = _list_entries(way.at, left, folder)
             left -= len(entries)
             names = [entry.name for entry in entries]
             environment = is_environment(names)
@@ -163,7 +163,7 @@ def protected_below(
             more = way.advance(inner)
 
 
-def _entries(at: At, most: int, folder: str) -> list[os.DirEntry[str]]:
+def _list_entries(at: At, most: int, folder: str) -> list[os.DirEntry[str]]:
     with os.scandir(at) as found:
         entries = list(itertools.islice(found, most + 1))
     if len(entries) > most:
@@ -194,7 +194,7 @@ def _is_protected_in(entry: os.DirEntry[str], *, environment: bool) -> bool:
     return is_protected(entry.name) or environment and is_environment_entry(entry.name) and not entry.is_symlink()
 
 
-def _numbers(path: str) -> tuple[int, int] | None:
+def _device_and_inode(path: str) -> tuple[int, int] | None:
     try:
         about = os.lstat(path)
     except OSError:

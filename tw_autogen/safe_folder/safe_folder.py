@@ -184,17 +184,19 @@ class SafeFolder(Closing):
             OSError: there is no such directory, a link is in the way, or something is mounted there.
         """
         if name == ".":
-            return self._opened(self.path, directory_calls.open_folder(self._at, "."))
-        with self._parent(name) as (at, last):
+            return self._from_descriptor(self.path, directory_calls.open_folder(self._at, "."))
+        with self._parent_of(name) as (at, last):
             try:
                 self._refuse_kept(at, last)
                 inner = (directory_calls.open_on_same_mount if same_mount else directory_calls.open_folder)(at, last)
             except OSError as error:
                 raise directory_calls.explained(error, name) from None
-        return self._opened(self.path / name, as_of_code(inner, os.path.normpath(os.path.join(self._full(), name))))
+        return self._from_descriptor(
+            self.path / name, as_of_code(inner, os.path.normpath(os.path.join(self._path_as_root(), name)))
+        )
 
     @staticmethod
-    def _opened(path: Path, at: At) -> SafeFolder:
+    def _from_descriptor(path: Path, at: At) -> SafeFolder:
         opened = SafeFolder.__new__(SafeFolder)
         opened.path, opened._at = path, at
         return opened
@@ -260,7 +262,7 @@ class SafeFolder(Closing):
         """
         if name == ".":
             return os.stat(self._at)
-        with self._parent(name) as (at, last):
+        with self._parent_of(name) as (at, last):
             return directory_calls.lstat(at, last)
 
     def has_entry(self, name: str) -> bool:
@@ -294,7 +296,7 @@ class SafeFolder(Closing):
         components = _components(name)
         for depth in range(1, len(components) if parents else 1):
             self.make_folder("/".join(components[:depth]))
-        with self._parent(name, changes=True) as (at, last):
+        with self._parent_of(name, changes=True) as (at, last):
             try:
                 directory_calls.make_folder(at, last)
             except FileExistsError:
@@ -319,7 +321,7 @@ class SafeFolder(Closing):
             OSError: a directory has that name, a link is in the way, the system refuses, the file is longer than the
                 limit (`errno.EFBIG`), or untrusted code has exchanged the copy before it had its name.
         """
-        with self._replacing(name, mode=0o600) as (file, at, part):
+        with self._replacement_file(name, mode=0o600) as (file, at, part):
             directory_calls.copy(source, file, limit_bytes)
             file.flush()
             directory_calls.set_mode(file.fileno(), at, part, mode)
@@ -331,7 +333,7 @@ class SafeFolder(Closing):
             name: Below this folder.
             data: All that it will hold.
         """
-        with self._replacing(name, mode=0o644) as (file, _, _):
+        with self._replacement_file(name, mode=0o644) as (file, _, _):
             file.write(data)
 
     def copy_out(self, name: str, target: Path, *, limit_bytes: int | None = None) -> None:
@@ -370,7 +372,7 @@ class SafeFolder(Closing):
         Raises:
             OSError: there is no such entry, a link is in the way, or the system refuses.
         """
-        with self._parent(name, changes=True) as (at, last), self._parent(target, changes=True) as (there, new):
+        with self._parent_of(name, changes=True) as (at, last), self._parent_of(target, changes=True) as (there, new):
             directory_calls.rename(at, last, there, new)
 
     def remove(self, name: str) -> None:
@@ -379,7 +381,7 @@ class SafeFolder(Closing):
         Raises:
             OSError: there is none, it is a directory, or a link is in the way.
         """
-        with self._parent(name, changes=True) as (at, last):
+        with self._parent_of(name, changes=True) as (at, last):
             directory_calls.unlink(at, last)
 
     def remove_tree(self, name: str, *, seconds: float = math.inf) -> None:
@@ -392,7 +394,7 @@ class SafeFolder(Closing):
         Raises:
             OSError: something could not be removed; the rest is removed.
         """
-        with self._parent(name, changes=True) as (at, last):
+        with self._parent_of(name, changes=True) as (at, last):
             if not stat.S_ISDIR(directory_calls.lstat(at, last).st_mode):
                 directory_calls.unlink(at, last)
                 return
@@ -409,7 +411,7 @@ class SafeFolder(Closing):
         Raises:
             OSError: it is not a socket of this folder; it may not be there yet.
         """
-        with self._parent(name) as (at, last):
+        with self._parent_of(name) as (at, last):
             return directory_calls.hold_socket(at, last)
 
     def unlock(self) -> None:
@@ -419,7 +421,7 @@ class SafeFolder(Closing):
     def clear(self) -> None:
         """Remove all that is in a folder of the host's own, and only what code could. Errors as of `remove_tree`."""
         self.unlock()
-        inner = self._list()
+        inner = self._open_to_list()
         if isinstance(inner, int) and os.geteuid() == 0:  # code may have moved into it what is somebody else's
             inner = directory_calls.UntrustedDirFd(inner)
         try:
@@ -437,7 +439,7 @@ class SafeFolder(Closing):
         What vanishes or can't be opened is left out, and what lies below a directory whose name has more than 16 000
         characters. Links are returned, not followed; a directory that is moved meanwhile is entered once.
         """
-        with Descent(self._list(), once=True) as way:
+        with Descent(self._open_to_list(), once=True) as way:
             more = True
             while more:
                 folders, prefix = [], way.prefix
@@ -464,7 +466,7 @@ class SafeFolder(Closing):
         a name in a directory that only the superuser can change at that time. Devices are left alone, and so is what
         vanishes or can't be opened.
         """
-        with Descent(self._list()) as way:
+        with Descent(self._open_to_list()) as way:
             more = True
             while more:
                 prefix = way.prefix
@@ -473,15 +475,15 @@ class SafeFolder(Closing):
 
     def _open(self, name: str, flags: int, *, mode: int = 0o644) -> int:
         changes = flags != os.O_RDONLY
-        with self._parent(name, changes=changes) as (at, last):
+        with self._parent_of(name, changes=changes) as (at, last):
             same_mount = changes and is_of_code(self.path)
             return directory_calls.open_plain(at, last, flags, mode=mode, name=name, same_mount=same_mount)
 
-    def _list(self) -> At:
+    def _open_to_list(self) -> At:
         return directory_calls.open_folder(self._at, ".", listed=True)
 
     @contextlib.contextmanager
-    def _replacing(self, name: str, *, mode: int) -> Iterator[tuple[BinaryIO, At, str]]:
+    def _replacement_file(self, name: str, *, mode: int) -> Iterator[tuple[BinaryIO, At, str]]:
         """Yield a new file, with its folder and its name there; once it is written, it takes the place of another one.
 
         Args:
@@ -491,7 +493,7 @@ class SafeFolder(Closing):
         Raises:
             PermissionError: untrusted code has exchanged it before it had its name.
         """
-        with self._parent(name, changes=True) as (at, last):
+        with self._parent_of(name, changes=True) as (at, last):
             part = f".{secrets.token_hex(8)}.part"
             try:
                 made = directory_calls.open_plain(at, part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=mode)
@@ -512,12 +514,12 @@ class SafeFolder(Closing):
         if self._named_by_code and isinstance(self._at, directory_calls.UntrustedDirFd):
             directory_calls.refuse_kept(at, name)
 
-    def _full(self) -> str:
+    def _path_as_root(self) -> str:
         """Return the folder's absolute path where `UntrustedDirFd` counts: where the host is root; else nothing."""
         return os.path.abspath(self.path) if directory_calls.BY_DESCRIPTOR and os.geteuid() == 0 else ""
 
     @contextlib.contextmanager
-    def _parent(self, name: str, *, changes: bool = False) -> Iterator[tuple[At, str]]:
+    def _parent_of(self, name: str, *, changes: bool = False) -> Iterator[tuple[At, str]]:
         """Open the directory that an entry is in; return it with the last component of the name.
 
         Args:
@@ -526,7 +528,7 @@ class SafeFolder(Closing):
                 code may have moved there without seeing what it holds.
         """
         *above, last = _components(name)
-        at, path = self._at, self._full()
+        at, path = self._at, self._path_as_root()
         open_inner: Callable[[At, str], At] = directory_calls.open_folder
         if changes and above and is_of_code(self.path):
             open_inner = directory_calls.open_on_same_mount

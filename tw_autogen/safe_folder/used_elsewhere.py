@@ -108,7 +108,7 @@ def used_elsewhere(
             here = os.path.join(folder, prefix.replace("/", os.sep)).rstrip(os.sep) if prefix else folder
             chain.append((here, identity(way.at)))
             above = tuple(chain)  # one for all that is found here
-            inner, linked, packages, looked = _entries(way.at, here, apart, top=not prefix)
+            inner, linked, packages, looked = _scan_folder(way.at, here, apart, top=not prefix)
             left -= looked
             others += [
                 _Found(above, package) if package[0] != here else _Found(above[:-1], package) for package in packages
@@ -139,7 +139,7 @@ def used_elsewhere(
     return kept
 
 
-def _entries(
+def _scan_folder(
     at: At, here: str, apart: Collection[str], *, top: bool
 ) -> tuple[list[str], list[tuple[str, _Identity, int]], list[tuple[str, _Identity]], int]:
     """Return the folders in an open folder by name; its files that have several links; what is of an environment.

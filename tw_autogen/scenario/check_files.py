@@ -103,17 +103,17 @@ def table(
         yield f"{name}: expected a CSV file, found {error}"
         return
     if columns is not None and header != columns:
-        yield f"{name}: expected the columns {', '.join(columns)}, found {_named(header)}"
+        yield f"{name}: expected the columns {', '.join(columns)}, found {_header_text(header)}"
     if rows is not None and count != rows:
         yield f"{name}: expected {rows} rows, found {count}"
     for column, numbers in wanted.items():
         if column not in header:
-            yield f"{name}: expected a column {column!r}, found {_named(header)}"
+            yield f"{name}: expected a column {column!r}, found {_header_text(header)}"
         elif not _same_numbers(cells[column], numbers, within):
             yield f"{name}: expected in {column!r} the numbers {row(numbers)}, found {row(cells[column])}"
 
 
-def _named(header: Sequence[str]) -> str:
+def _header_text(header: Sequence[str]) -> str:
     return shortened(", ".join(header), _HEADER_CHARS) or "none"
 
 

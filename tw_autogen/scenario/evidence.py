@@ -31,12 +31,12 @@ class RoundEvidence:
     @property
     def answer(self) -> str:
         """The words that reached the user; empty if none did."""
-        return self._last.message if self._last else ""
+        return self._last_post_to_user.message if self._last_post_to_user else ""
 
     @property
     def stop(self) -> str:
         """Why the user was spoken to, in the Planner's word; empty if there is no answer, or no Planner."""
-        return self._last.content(AttachmentType.stop) if self._last else ""
+        return self._last_post_to_user.content(AttachmentType.stop) if self._last_post_to_user else ""
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ class RoundEvidence:
         return tuple(event for event in self.events if isinstance(event, CellStarted))
 
     @property
-    def _last(self) -> Post | None:
+    def _last_post_to_user(self) -> Post | None:
         posts = self.round.posts
         return posts[-1] if posts and posts[-1].send_to == USER else None
 

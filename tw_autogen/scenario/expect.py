@@ -87,7 +87,7 @@ class Expectation:
     def problems(self, evidence: Evidence) -> list[str]:
         """Return what is not as expected, a line each; empty if all is well."""
         function = CHECKS[self.check]
-        if (about := _about(self.check)) != _ROUNDS:
+        if (about := _first_parameter(self.check)) != _ROUNDS:
             return [f"{self.check}: {one}" for one in function(getattr(evidence, about), **self.arguments)]
         rounds = [seen for seen in evidence.rounds if self.round in (None, seen.number)]
         if not rounds:
@@ -112,8 +112,8 @@ def read_expectation(plain: Any, *, rounds: int) -> Expectation:
     if name not in CHECKS:
         raise ValueError(f"unknown check {name!r}{nearest(str(name), CHECKS)}")
     parameters = list(inspect.signature(CHECKS[name]).parameters.values())[1:]
-    given = _named(value, parameters[0].name)
-    taken = [parameter.name for parameter in parameters] + (["round"] if _about(name) == _ROUNDS else [])
+    given = _named_arguments(value, parameters[0].name)
+    taken = [parameter.name for parameter in parameters] + (["round"] if _first_parameter(name) == _ROUNDS else [])
     if problem := unknown_key(given, taken):
         raise ValueError(f"{name}: {problem}")
     for parameter in parameters:
@@ -150,13 +150,13 @@ def fit(where: str, value: Any, hint: Any) -> Any:
         raise ValueError(f"{where}{inside}: {problem[0].lower()}{problem[1:]}, found {first['input']!r}") from None
 
 
-def _named(value: Any, first: str) -> dict[str, Any]:
+def _named_arguments(value: Any, first: str) -> dict[str, Any]:
     """Return the arguments by name: a value alone is the first parameter's, nothing is none."""
     if value is None:
         return {}
     return dict(value) if isinstance(value, Mapping) else {first: value}
 
 
-def _about(check: str) -> str:
+def _first_parameter(check: str) -> str:
     """Name the part of the evidence that a check takes: its first parameter."""
     return next(iter(inspect.signature(CHECKS[check]).parameters))

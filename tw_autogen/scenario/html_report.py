@@ -64,13 +64,13 @@ def write_report(all_runs: Sequence[Runs], path: Path | str, *, title: str) -> P
     template = made.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     path = Path(path)
     pictures = PictureReader()
-    text = template.render(title=title, all_runs=[_plain(run, pictures) for run in all_runs]) + "\n"
+    text = template.render(title=title, all_runs=[_template_values(run, pictures) for run in all_runs]) + "\n"
     with open_or_make_folder(path.parent) as folder:
         folder.write_file(path.name, text.encode("utf-8", "replace"))
     return path
 
 
-def _plain(runs: Runs, pictures: PictureReader) -> dict[str, Any]:
+def _template_values(runs: Runs, pictures: PictureReader) -> dict[str, Any]:
     judged = [*runs.judged, *[None] * (len(runs.outcomes) - len(runs.judged))]
     return {
         "runs": runs,
@@ -85,17 +85,17 @@ def _plain(runs: Runs, pictures: PictureReader) -> dict[str, Any]:
                 "outcome": outcome,
                 "judged": said,
                 "rounds": [
-                    {"name": str(seen), "entries": list(_entries(seen, pictures)), "error": seen.round.error}
+                    {"name": str(seen), "entries": list(_round_entries(seen, pictures)), "error": seen.round.error}
                     for seen in outcome.evidence.rounds
                 ],
-                "calls": _calls(outcome),
+                "calls": _calls_as_dicts(outcome),
             }
             for outcome, said in zip(runs.outcomes, judged, strict=True)
         ],
     }
 
 
-def _entries(seen: RoundEvidence, pictures: PictureReader) -> Iterator[dict[str, Any]]:
+def _round_entries(seen: RoundEvidence, pictures: PictureReader) -> Iterator[dict[str, Any]]:
     """Yield what happened in a round, as the template shows it."""
     code: dict[int, str] = {}
     for event in seen.events:
@@ -109,7 +109,7 @@ def _entries(seen: RoundEvidence, pictures: PictureReader) -> Iterator[dict[str,
         elif isinstance(event, CellRan):
             yield {"kind": "cell", "cell": event, "code": code.get(event.cell, "")}
         elif isinstance(event, ArtifactSaved):
-            picture = _picture(Path(event.path), pictures)
+            picture = _picture_data_url(Path(event.path), pictures)
             yield {"kind": "file", "name": event.name, "preview": event.preview, "picture": picture}
         elif isinstance(event, HistoryCompacted):
             yield {"kind": "summary", "event": event}
@@ -121,7 +121,7 @@ def _entries(seen: RoundEvidence, pictures: PictureReader) -> Iterator[dict[str,
             yield {"kind": "line", "words": words}
 
 
-def _picture(path: Path, pictures: PictureReader) -> str:
+def _picture_data_url(path: Path, pictures: PictureReader) -> str:
     """Return a picture as a data URL; empty if the file is none, too large with those before, or gone."""
     if not is_picture(path):
         return ""
@@ -132,21 +132,25 @@ def _picture(path: Path, pictures: PictureReader) -> str:
     return f"data:{mime};base64,{base64.b64encode(content).decode('ascii')}"
 
 
-def _calls(outcome: Outcome) -> list[dict[str, Any]]:
+def _calls_as_dicts(outcome: Outcome) -> list[dict[str, Any]]:
     return [
-        {"role": call.role, "messages": [_message(message) for message in call.messages], "said": _said(call)}
+        {
+            "role": call.role,
+            "messages": [_message_as_dict(message) for message in call.messages],
+            "said": _reply_text(call),
+        }
         for call in outcome.calls
     ]
 
 
-def _said(call: Call) -> str:
+def _reply_text(call: Call) -> str:
     if call.completion is None:
         return "(no reply)"
     asked = [f"{one.name}({one.arguments})" for one in call.completion.tool_calls]
     return "\n".join(filter(None, (call.completion.text, *asked)))
 
 
-def _message(message: Mapping[str, Any]) -> dict[str, str]:
+def _message_as_dict(message: Mapping[str, Any]) -> dict[str, str]:
     content = message.get("content") or ""
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=1)
     return {"role": str(message.get("role", "")), "text": text}

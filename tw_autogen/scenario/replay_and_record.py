@@ -49,7 +49,7 @@ def replay_scenario(
                 path=scenario.replies,
             )
         recording = Recording.read(named_file(scenario.replies, distrusted=distrusted_now())[0])
-    model = ReplayModel(recording, hide=_hidden(workspace))
+    model = ReplayModel(recording, hide=_path_spellings(workspace))
     outcome = run_scenario(scenario, model, workspace=workspace)
     problems = outcome.problems
     if model.unused:
@@ -97,9 +97,9 @@ def record_scenario(
             if folder.has_entry(one) and not folder.has_file(one):
                 raise ScenarioError("a link; replies are written to no file elsewhere", path=scenario.folder / one)
         _refuse_link(folder, scenario)
-        _keep(folder, _known(folder))  # of a try that was killed
-        known = _known(folder) if resume else ()
-        recorder = RecordingModel(model, scenario.folder / _UNDER_WAY, hide=_hidden(workspace), known=known)
+        _keep_replies(folder, _earlier_replies(folder))  # of a try that was killed
+        known = _earlier_replies(folder) if resume else ()
+        recorder = RecordingModel(model, scenario.folder / _UNDER_WAY, hide=_path_spellings(workspace), known=known)
         try:
             outcome = run_live(scenario, recorder, workspace=workspace, seconds=seconds)
             if outcome.ok:
@@ -107,7 +107,7 @@ def record_scenario(
                 with contextlib.suppress(FileNotFoundError):
                     folder.remove(_FAILED)
         finally:
-            _keep(folder, recorder.left)
+            _keep_replies(folder, recorder.left)
         if outcome.ok and outcome.lesson:
             _keep_lesson(folder, scenario, replace(outcome.lesson, id=scenario.name))
     return outcome
@@ -135,12 +135,12 @@ def _keep_lesson(folder: SafeFolder, scenario: Scenario, lesson: Experience) -> 
         raise ScenarioError(f"the lesson can't be written: {error.strerror}", path=scenario.kept_lesson) from error
 
 
-def _known(folder: SafeFolder) -> tuple[RecordedReply, ...]:
+def _earlier_replies(folder: SafeFolder) -> tuple[RecordedReply, ...]:
     """Return what earlier tries were told; nothing if there were none."""
     return Recording.read(folder.path / _FAILED, folder=folder).replies if folder.has_file(_FAILED) else ()
 
 
-def _keep(folder: SafeFolder, left: Sequence[RecordedReply]) -> None:
+def _keep_replies(folder: SafeFolder, left: Sequence[RecordedReply]) -> None:
     """Keep the replies of a try that didn't pass, and behind them what is left of those before; if it had any."""
     if not folder.has_file(_UNDER_WAY):
         return
@@ -161,7 +161,7 @@ def _otherwise_kept(scenario: Scenario, lesson: Experience | None) -> Iterator[s
         yield f"the lesson in {name} is not the one that comes of these replies: record it anew"
 
 
-def _hidden(workspace: Path | str) -> tuple[str, ...]:
+def _path_spellings(workspace: Path | str) -> tuple[str, ...]:
     """Return the spellings of the workspace's path that a prompt may hold."""
     here = Path(workspace)
     return tuple(dict.fromkeys((str(here.absolute()), str(here.resolve()))))

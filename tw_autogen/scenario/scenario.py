@@ -155,11 +155,11 @@ def read_scenario(path: Path | str) -> Scenario:
     except ValueError as error:
         raise ScenarioError(str(error), path=path) from error
     folder = path.resolve().parent
-    values["settings"] = {key: _placed(value, folder) for key, value in values.get("settings", {}).items()}
-    values["files"] = tuple(_files(values.get("files", ()), folder, path))
+    values["settings"] = {key: _resolve_in_folder(value, folder) for key, value in values.get("settings", {}).items()}
+    values["files"] = tuple(_check_files(values.get("files", ()), folder, path))
     for key in ("roles", "plugins"):
         if key in values:
-            values[key] = tuple(_piece(key, name, folder, path) for name in values[key])
+            values[key] = tuple(_resolve_piece(key, name, folder, path) for name in values[key])
     return Scenario(folder.name, folder, **values)
 
 
@@ -222,7 +222,7 @@ def _check_learning(values: Mapping[str, Any]) -> None:
     raise ValueError("expect: `lesson` is about the lesson that `learn` has worded; add `learn: lessons`")
 
 
-def _files(names: tuple[str, ...], folder: Path, path: Path) -> list[str]:
+def _check_files(names: tuple[str, ...], folder: Path, path: Path) -> list[str]:
     here = [one.name for one in folder.iterdir() if one.is_file()]
     for name in names:
         if name not in here:
@@ -232,12 +232,12 @@ def _files(names: tuple[str, ...], folder: Path, path: Path) -> list[str]:
     return list(names)
 
 
-def _placed(value: Any, folder: Path) -> Any:
+def _resolve_in_folder(value: Any, folder: Path) -> Any:
     """Return a setting's value; a path that begins with `./` is one from the scenario's folder."""
     return str(folder / value) if isinstance(value, str) and value.startswith("./") else value
 
 
-def _piece(key: str, name: str, folder: Path, path: Path) -> str:
+def _resolve_piece(key: str, name: str, folder: Path, path: Path) -> str:
     """Return a shipped piece by its name, one of the scenario's own by its whole path."""
     if _NAME.fullmatch(name):
         return name

@@ -107,7 +107,7 @@ def run_scenario(
     spy = SpyModel(model)
     started = time.monotonic()
     with (
-        _environment(scenario.environment),
+        _environment_variables_set(scenario.environment),
         open_session(
             {name: asked_as(name, spy) for name in map(model_key, scenario.roles)},
             roles=scenario.roles,
@@ -120,7 +120,7 @@ def run_scenario(
         answers, numbers, problems = _converse(session, scenario)
         lesson = None
         if scenario.learn and not problems:
-            lesson, problems = _learn(session)
+            lesson, problems = _write_lesson(session)
     text = lesson.lesson if lesson else ""
     evidence = Evidence.of(session.rounds, events, session.folder, numbers=numbers, lesson=text)
     for expectation in scenario.expect:
@@ -150,7 +150,7 @@ def _converse(session: Session, scenario: Scenario) -> tuple[list[str], list[int
         ended it early, if there was one.
     """
     answers, numbers = list[str](), list[int]()
-    files, variables = _copied(scenario, session.folder), scenario.variables
+    files, variables = _copy_files(scenario, session.folder), scenario.variables
     for number, request in enumerate(scenario.ask, start=1):
         words, left, said = request, list(scenario.when_asked), ""
         while words:
@@ -165,7 +165,7 @@ def _converse(session: Session, scenario: Scenario) -> tuple[list[str], list[int
     return answers, numbers, []
 
 
-def _copied(scenario: Scenario, folder: Path) -> list[Path]:
+def _copy_files(scenario: Scenario, folder: Path) -> list[Path]:
     """Copy the scenario's files to the session's folder, over no link; return the copies.
 
     Raises:
@@ -181,7 +181,7 @@ def _copied(scenario: Scenario, folder: Path) -> list[Path]:
     return [folder / name for name in scenario.files]
 
 
-def _learn(session: Session) -> tuple[Experience | None, list[str]]:
+def _write_lesson(session: Session) -> tuple[Experience | None, list[str]]:
     """Write a lesson with the model; return it, and the problems that there were."""
     folder = session.journal.parent / "lessons"
     try:
@@ -192,7 +192,7 @@ def _learn(session: Session) -> tuple[Experience | None, list[str]]:
 
 
 @contextmanager
-def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
+def _environment_variables_set(wanted: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables of this process for a while."""
     before = {name: os.environ.get(name) for name in wanted}
     try:

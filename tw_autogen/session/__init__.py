@@ -43,12 +43,13 @@ if TYPE_CHECKING:
     from tw_autogen.session.session_fork import fork_session
     from tw_autogen.session.settings import SessionSettings
     from tw_autogen.session.settings_sources import keyword_settings, read_logged, read_settings, review_folder
-    from tw_autogen.session.trust_review import Review, distrusted_folder, refuse_link, trust_lines
+    from tw_autogen.session.trust_review import Review, distrusted_folder, trust_lines
     from tw_autogen.session.workspace import (
         PastSession,
         past_sessions,
         prune_refusal_reason,
         prune_sessions,
+        refuse_link,
         remove_session,
         session_folder,
     )
@@ -152,11 +153,12 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "session_fork": ("fork_session",),
             "settings": ("SessionSettings",),
             "settings_sources": ("keyword_settings", "read_logged", "read_settings", "review_folder"),
-            "trust_review": ("Review", "distrusted_folder", "refuse_link", "trust_lines"),
+            "trust_review": ("Review", "distrusted_folder", "trust_lines"),
             "workspace": (
                 "PastSession",
                 "past_sessions",
                 "prune_refusal_reason",
+                "refuse_link",
                 "prune_sessions",
                 "remove_session",
                 "session_folder",

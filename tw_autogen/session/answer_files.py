@@ -83,7 +83,7 @@ def save_files(artifacts: Iterable[Artifact], folder: Path, *, limit_mb: int = K
     with open_or_make_folder(folder) as target:
         room = _Room(limit_mb)
         return [
-            _saved(path, target, room, path.name) for path in dict.fromkeys(artifact.path for artifact in artifacts)
+            _save_copy(path, target, room, path.name) for path in dict.fromkeys(artifact.path for artifact in artifacts)
         ]
 
 
@@ -232,15 +232,17 @@ class AnswerFiles:
         why = f"only data, pictures and documents are copied to {self.folder}, and none that may hold macros"
         named = sorted(names_in_text(others, text))
         unsaved = [
-            Saved(others[name], None, _obeyed(name) or f"{name}: {why}; name a folder for all files (--out)")
+            Saved(
+                others[name], None, _obeyed_name_reason(name) or f"{name}: {why}; name a folder for all files (--out)"
+            )
             for name in named
         ]
         if not fresh:
             return unsaved
         room = _Room(self._limit_mb)
         try:
-            with self._open() as target:
-                saved = [_saved(path, target, room, at, self._own_copy(path, at)) for path, at in fresh.items()]
+            with self._open_target() as target:
+                saved = [_save_copy(path, target, room, at, self._own_copy(path, at)) for path, at in fresh.items()]
                 for copied in saved:
                     if (made := copied.path) is not None:
                         stamp, own = stamps[copied.source], _copy_stamp(target, made)
@@ -267,7 +269,7 @@ class AnswerFiles:
         elsewhere = done is not None and "/" in place and (self.folder / place).parent != done.path.parent
         return None if elsewhere else done
 
-    def _open(self) -> SafeFolder:
+    def _open_target(self) -> SafeFolder:
         """Open where the copies go over no link, since a link that leads there now has come since the start."""
         if self._out is None:
             return SafeFolder.without_links(self._place)
@@ -280,7 +282,7 @@ class AnswerFiles:
         return self._done[path].path if path in self._done else None
 
 
-def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Copy | None = None) -> Saved:
+def _save_copy(source: Path, target: SafeFolder, room: _Room, place: str, done: _Copy | None = None) -> Saved:
     """Copy a file.
 
     Args:
@@ -292,7 +294,7 @@ def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Cop
     """
     name = source.name
     parts = PurePosixPath(place).parts
-    if obeyed := _obeyed(place):
+    if obeyed := _obeyed_name_reason(place):
         return Saved(source, None, obeyed)
     if visible_line(place) != place:
         return Saved(source, None, f"{visible_line(place)}: its name has signs that can't be seen, so it is not copied")
@@ -315,7 +317,7 @@ def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Cop
             if len(parts) > 1:
                 target.make_folder("/".join(parts[:-1]), parents=True)
             for number in range(1, _MAX_OF_A_NAME):
-                chosen = "/".join([*parts[:-1], _numbered(parts[-1], number)])
+                chosen = "/".join([*parts[:-1], _numbered_name(parts[-1], number)])
                 with contextlib.suppress(FileExistsError):
                     _copy(given, target, chosen, left)
                     return Saved(source, target.path / chosen)
@@ -324,7 +326,7 @@ def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Cop
         return Saved(source, None, f"{name}: {error.strerror or error}")
 
 
-def _obeyed(place: str) -> str:
+def _obeyed_name_reason(place: str) -> str:
     """Return why a file is copied nowhere under its name; empty: nothing speaks against the name."""
     obeyed = any(part.startswith((".", "-")) or is_protected(part) for part in PurePosixPath(place).parts)
     return f"{place}: programs run or obey files of this name, so it is not copied" if obeyed else ""
@@ -354,7 +356,7 @@ def _copy(given: BinaryIO, target: SafeFolder, name: str, size: int) -> None:
             raise
 
 
-def _numbered(name: str, number: int) -> str:
+def _numbered_name(name: str, number: int) -> str:
     """Return `name (2).png` for the second of a name; of `a.csv.gz` both suffixes stay together."""
     if number == 1:
         return name

@@ -58,18 +58,18 @@ def markdown_html(text: str, pictures: Mapping[str, str]) -> str:
 
 def plan_html(plan: Plan) -> str:
     """Return the steps of a plan, each with the mark of its status."""
-    steps = "".join(f"<div>{_MARKS[step.status]} {_escaped(f'{step.id}. {step.text}')}</div>" for step in plan.steps)
+    steps = "".join(f"<div>{_MARKS[step.status]} {_escape(f'{step.id}. {step.text}')}</div>" for step in plan.steps)
     return f'<div style="margin:0.3em 0 0.6em 0">{steps}</div>'
 
 
 def output_html(text: str) -> str:
     """Return text as it stands, hidden characters as escapes; what exceeds 50 000 characters is cut."""
-    return f'<pre style="{_PRE}">{_escaped(without_middle(text, _MAX_CHARS, tail_percent=0))}</pre>'
+    return f'<pre style="{_PRE}">{_escape(without_middle(text, _MAX_CHARS, tail_percent=0))}</pre>'
 
 
 def note_html(text: str) -> str:
     """Return a line about what is shown."""
-    return f'<div style="{_DIM}">{_escaped(text)}</div>'
+    return f'<div style="{_DIM}">{_escape(text)}</div>'
 
 
 def folded_html(head: str, body: str, *, is_open: bool = False) -> str:
@@ -80,7 +80,7 @@ def folded_html(head: str, body: str, *, is_open: bool = False) -> str:
         body: HTML.
         is_open: Whether it is open to begin with.
     """
-    return f"<details{' open' if is_open else ''}><summary>{_escaped(head)}</summary>{body}</details>"
+    return f"<details{' open' if is_open else ''}><summary>{_escape(head)}</summary>{body}</details>"
 
 
 def sources_html(sources: Sequence[NumberSource]) -> str:
@@ -96,7 +96,7 @@ def sources_html(sources: Sequence[NumberSource]) -> str:
         if numbers := [source.number for source in sources if source.kind == kind]:
             shown = ", ".join(numbers[:_MAX_MISSING]) + (", …" if len(numbers) > _MAX_MISSING else "")
             head += f"; {title}: {shown}"
-    items = "".join(f"<li>{_escaped(str(source))}</li>" for source in sources[:_MAX_SOURCES])
+    items = "".join(f"<li>{_escape(str(source))}</li>" for source in sources[:_MAX_SOURCES])
     return folded_html(head, f"<ul>{items}</ul>")
 
 
@@ -112,7 +112,7 @@ def answer_html(
         sources: Of its numbers.
         note: A last line, such as what it has cost.
     """
-    pictures, files = _shown(artifacts)
+    pictures, files = _artifacts_html(artifacts)
     words = (
         markdown_html(fence_printed_output(text, here.posts), pictures)
         if text.strip()
@@ -127,7 +127,7 @@ def answer_html(
         done = sum(step.status is Status.done for step in plan.steps)
         head = f"Plan: {done} of {len(plan.steps)} steps done"
         parts.append(folded_html(head, plan_html(plan), is_open=done < len(plan.steps)))
-    parts += [_code(here), sources_html(sources)]
+    parts += [_code_html(here), sources_html(sources)]
     parts += [note_html(note)] if note else []
     return f"<div {NO_FORMULAS}>{''.join(parts)}</div>"
 
@@ -137,14 +137,14 @@ def code_cells(here: Round) -> list[Post]:
     return [post for post in here.posts if post.content(AttachmentType.execution_status) == "SUCCESS"]
 
 
-def _code(here: Round) -> str:
+def _code_html(here: Round) -> str:
     posts = [post for post in here.posts if post.attachment(AttachmentType.reply_content) is not None]
     if not posts:
         return ""
     body = ""
     for post in posts:
         code = without_middle(post.content(AttachmentType.reply_content), _MAX_CHARS, tail_percent=0)
-        body += f'<pre style="{_PRE}"><code>{_escaped(code)}</code></pre>'
+        body += f'<pre style="{_PRE}"><code>{_escape(code)}</code></pre>'
         status = post.content(AttachmentType.execution_status)
         result = post.content(AttachmentType.execution_result) or post.content(AttachmentType.code_error)
         head = {"SUCCESS": "Output", "FAILURE": "It failed"}.get(status, "Not run")
@@ -152,7 +152,7 @@ def _code(here: Round) -> str:
     return folded_html(f"Code: {pluralize(len(posts), 'cell')}", body)
 
 
-def _shown(artifacts: Iterable[Artifact]) -> tuple[dict[str, str], list[str]]:
+def _artifacts_html(artifacts: Iterable[Artifact]) -> tuple[dict[str, str], list[str]]:
     """Return pictures as HTML by path, and the other files as items of a list."""
     pictures: dict[str, str] = {}
     files, reader = [], PictureReader()
@@ -164,25 +164,25 @@ def _shown(artifacts: Iterable[Artifact]) -> tuple[dict[str, str], list[str]]:
             except (OSError, UnsafeSvgError) as error:
                 problem = f"not shown: {getattr(error, 'strerror', None) or error}"
             else:
-                pictures[artifact.path.as_posix()] = _picture(artifact.path, mime, content)
+                pictures[artifact.path.as_posix()] = _picture_html(artifact.path, mime, content)
                 continue
-        files.append(_file(artifact, problem))
+        files.append(_file_item_html(artifact, problem))
     return pictures, files
 
 
-def _picture(path: Path, mime: str, content: bytes) -> str:
+def _picture_html(path: Path, mime: str, content: bytes) -> str:
     source = f"data:{mime};base64,{base64.b64encode(content).decode('ascii')}"
-    name = _escaped(path.name)
+    name = _escape(path.name)
     return f'<div><img src="{source}" alt="{name}" title="{name}" style="max-width:100%;background:white"></div>'
 
 
-def _file(artifact: Artifact, problem: str) -> str:
+def _file_item_html(artifact: Artifact, problem: str) -> str:
     preview = problem or next(iter(artifact.preview.strip().splitlines()), "")
-    preview_text = f": {_escaped(preview)}" if preview else ""
-    return f'<li><code title="{_escaped(str(artifact.path))}">{_escaped(artifact.path.name)}</code>{preview_text}</li>'
+    preview_text = f": {_escape(preview)}" if preview else ""
+    return f'<li><code title="{_escape(str(artifact.path))}">{_escape(artifact.path.name)}</code>{preview_text}</li>'
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return html.escape(visible(text))
 
 
@@ -190,12 +190,12 @@ def _escaped(text: str) -> str:
 def _renderer() -> markdown_it.MarkdownIt:
     """Return a Markdown renderer whose links and images lead to nothing by themselves."""
     renderer = markdown_it.MarkdownIt("js-default", {"html": False})
-    renderer.add_render_rule("image", _image)
-    renderer.add_render_rule("link_open", _link)
+    renderer.add_render_rule("image", _render_image)
+    renderer.add_render_rule("link_open", _render_link_open)
     return ready_parser(renderer)
 
 
-def _image(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Mapping[str, Any]) -> str:
+def _render_image(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Mapping[str, Any]) -> str:
     """Render an image of Markdown: a picture of the answer, else its description; no address is ever loaded."""
     source = unquote(str(tokens[index].attrs.get("src", ""))).removeprefix("./")
     pictures = env["pictures"]
@@ -204,7 +204,7 @@ def _image(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Mapp
     return str(pictures[near[0]] if near else html.escape(tokens[index].content))
 
 
-def _link(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Mapping[str, Any]) -> str:
+def _render_link_open(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Mapping[str, Any]) -> str:
     """Render the beginning of a link so that what it leads to learns nothing of this page."""
     tokens[index].attrSet("rel", "noopener noreferrer nofollow")
     tokens[index].attrSet("target", "_blank")

@@ -226,14 +226,14 @@ def open_team(
     with compared_with(read.files), _held_folder(root), ExitStack() as undo:
         opened: list[Session] = []
         guards = undo.enter_context(ImportGuards(read.files))
-        asked = _told(approve, opened)
+        asked = _approve_with_events(approve, opened)
         kernels = Kernels(
             root / FILES,
             read,
             options.user_folder,
             asked,
             undo,
-            lambda path: _refused(path, approve, opened),
+            lambda path: _answer_refused_write(path, approve, opened),
             resume=variables,
             distrusted=distrusted,
             root=root,
@@ -241,7 +241,7 @@ def open_team(
         servers = start_mcp_servers(mcp_servers, configs, read, root / "mcp", undo, approve=asked)
         configs = [with_tools(config, servers, configs) for config in configs]
         workers = [
-            _worker(config, models, kernels, read, undo, approve, alone=len(configs) == 1)
+            _make_worker(config, models, kernels, read, undo, approve, alone=len(configs) == 1)
             for config in configs
             if known(config.role) != "planner"
         ]
@@ -465,7 +465,7 @@ def check_plugins(
     return find_plugins(plugins, shipped=shipped_folder("plugins"), own=own, project=project)
 
 
-def _told(approve: Approve | None, opened: Sequence[Session]) -> Approve | None:
+def _approve_with_events(approve: Approve | None, opened: Sequence[Session]) -> Approve | None:
     """Return what asks for packages and tool calls, and makes events of the session of it."""
     if approve is None:
         return None
@@ -484,7 +484,7 @@ def _ask_rerun(approve: Approve | None) -> bool | Callable[[Sequence[str]], bool
     return lambda codes: decide(asked, Proposal("rerun", "\n\n".join(codes))).approved
 
 
-def _refused(path: str, approve: Approve | None, opened: Sequence[Session]) -> str:
+def _answer_refused_write(path: str, approve: Approve | None, opened: Sequence[Session]) -> str:
     """Ask whether files may be saved in the user's folder, where code failed to write; return words for the model.
 
     Args:
@@ -526,7 +526,7 @@ def _refuse_roleless(read: Settings, configs: Sequence[RoleConfig]) -> None:
             )
 
 
-def _worker(
+def _make_worker(
     config: RoleConfig,
     models: Models,
     kernels: Kernels,

@@ -145,7 +145,7 @@ class RoundBudget:
 
         Of a call for which the server reports no tokens, the estimate of its prompt counts.
         """
-        return Spent(self.usage.calls, self._tokens, self._dollars) + self._by_others
+        return Spent(self.usage.calls, self._tokens_spent, self._dollars) + self._by_others
 
     def seconds(self, total: float) -> Seconds:
         """Return where the time went, given how long the round has taken."""
@@ -198,8 +198,8 @@ class RoundBudget:
     @contextmanager
     def _reserve(self, here: Round, messages: Sequence[Message]) -> Iterator[_Reservation]:
         with self._lock:
-            mine = self._expected(TokenEstimate.count_chars(messages))
-            reached = self._reached(mine)
+            mine = self._estimate_call(TokenEstimate.count_chars(messages))
+            reached = self._reached_limit(mine)
             if not reached:
                 self._reserved.append(mine)
         if reached:
@@ -223,25 +223,25 @@ class RoundBudget:
         self._estimate.track_prompt_tokens(mine.chars, prompt_tokens)
         return round(self._estimate.tokens(mine.chars))
 
-    def _expected(self, chars: int) -> _Reservation:
-        spent = self._tokens
+    def _estimate_call(self, chars: int) -> _Reservation:
+        spent = self._tokens_spent
         tokens = self._estimate.tokens(chars) + self.usage.completion_tokens / max(1, self.usage.calls)
         return _Reservation(threading.get_ident(), chars, tokens, tokens * self._dollars / spent if spent else 0.0)
 
     @property
-    def _tokens(self) -> int:
+    def _tokens_spent(self) -> int:
         return self.usage.prompt_tokens + self.usage.completion_tokens
 
-    def _reached(self, mine: _Reservation) -> str:
+    def _reached_limit(self, mine: _Reservation) -> str:
         """Return which limit one more call would pass; empty if none."""
         settings, spent = self._settings, self.spent
         limits = Spent(settings.max_calls, settings.max_tokens, settings.max_dollars)
         session = Spent(settings.max_session_calls, settings.max_session_tokens, settings.max_session_dollars)
-        return self._passed(spent, limits, mine, "max_") or self._passed(
+        return self._passed_limit(spent, limits, mine, "max_") or self._passed_limit(
             self._before + spent, session, mine, "max_session_", " in this session"
         )
 
-    def _passed(self, spent: Spent, most: Spent, mine: _Reservation, key: str, where: str = "") -> str:
+    def _passed_limit(self, spent: Spent, most: Spent, mine: _Reservation, key: str, where: str = "") -> str:
         others = self._reserved
         none, beside = f"{where} and no answer for the user", f", {len(others)} more under way," * bool(others)
         if most.calls and spent.calls + len(others) >= most.calls:
@@ -249,11 +249,11 @@ class RoundBudget:
             return f"{calls}{beside}{none}; `session.{key}calls` is {most.calls}"
         side = f" with {len(others) + 1} calls side by side,"
         tokens = sum(other.tokens for other in (*others, mine)) if others else 0.0
-        if most.tokens and _passes(spent.tokens, tokens, most.tokens):
+        if most.tokens and _passes_limit(spent.tokens, tokens, most.tokens):
             more = f", about {spent.tokens + tokens:.0f}{side}" * bool(others)
             return f"{spent.tokens} tokens{more}{none}; `session.{key}tokens` is {most.tokens}"
         dollars = sum(other.dollars for other in (*others, mine)) if others else 0.0
-        if most.dollars and _passes(spent.dollars, dollars, most.dollars):
+        if most.dollars and _passes_limit(spent.dollars, dollars, most.dollars):
             least = "at least " * (self.usage.dollars is None)
             more = f", about {spent.dollars + dollars:.4f}{side}" * bool(others)
             return f"{least}{spent.dollars:.4f} dollars{more}{none}; `session.{key}dollars` is {most.dollars:g}"
@@ -389,5 +389,5 @@ def count_asked(usage: Usage) -> None:
         asking.count(Spent.of(usage))
 
 
-def _passes(spent: float, expected: float, limit: float) -> bool:
+def _passes_limit(spent: float, expected: float, limit: float) -> bool:
     return spent >= limit or spent + expected > limit

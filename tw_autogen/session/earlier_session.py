@@ -79,7 +79,7 @@ class EarlierSession:
         except OSError as error:
             raise ConfigError(f"{folder}: {error.strerror or error}") from error
         found = events_in(data)
-        events = _undamaged(folder, found if own else _without_files(found, folder / FILES))
+        events = _read_all_events(folder, found if own else _without_files(found, folder / FILES))
         if not (own or trust):
             raise ConfigError(
                 f"{folder}: this user did not make this session in this folder (it came from elsewhere, was moved or "
@@ -93,7 +93,7 @@ class EarlierSession:
         return cls(
             folder.name,
             folder,
-            tuple(_reopened(rounds_of(events))),
+            tuple(_close_cut_off_rounds(rounds_of(events))),
             tuple(line.partition(":")[0] for line in last.variables) if last else (),
             tuple(opened_as.plugins) if opened_as else (),
             tuple(opened_as.roles) if opened_as else (),
@@ -120,10 +120,10 @@ def read_events(folder: Path) -> list[Event]:
         real = folder.resolve()
         hint = "" if real == Path(os.path.abspath(folder)) else f"; if you know that link, name {real}"
         raise ConfigError(f"{folder / JOURNAL}: {error.strerror or error}{hint}") from error
-    return _undamaged(folder, events_in(data))
+    return _read_all_events(folder, events_in(data))
 
 
-def _undamaged(folder: Path, events: Iterator[Event]) -> list[Event]:
+def _read_all_events(folder: Path, events: Iterator[Event]) -> list[Event]:
     path = folder / JOURNAL
     try:
         return list(events)
@@ -183,7 +183,7 @@ def _is_in(path: str, files: Path) -> bool:
     return Path(os.path.normpath(path)).is_relative_to(files)
 
 
-def _reopened(rounds: list[Round]) -> list[Round]:
+def _close_cut_off_rounds(rounds: list[Round]) -> list[Round]:
     """Close rounds as failed that were cut off, but for the last one, which is resumed if it has begun."""
     last = rounds[-1] if rounds else None
     if last and last.state is RoundState.failed and last.error.startswith(ENDED_BY_SIGNAL):

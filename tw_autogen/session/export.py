@@ -74,7 +74,7 @@ def export_session(folder: Path, path: Path, *, replace: bool = False) -> Path:
             text = Program.of(events).source(path.name)
         else:
             made = notebook(events, below=folder)
-            text = _markdown(made) if ending == "md" else _page(made, folder.name)
+            text = _notebook_markdown(made) if ending == "md" else _notebook_html(made, folder.name)
         with open_or_make_folder(path.parent) as there:
             there.write_file(path.name, text.encode())
     except OSError as error:
@@ -82,17 +82,17 @@ def export_session(folder: Path, path: Path, *, replace: bool = False) -> Path:
     return path
 
 
-def _markdown(made: Any) -> str:
+def _notebook_markdown(made: Any) -> str:
     """Return a notebook's cells as Markdown: nothing closes the fences of code and output; pictures are embedded."""
     parts = []
     for cell in made.cells:
         parts.append(fenced(visible(cell.source), "python") if cell.cell_type == "code" else visible(cell.source))
-        for text, picture in _shown(cell):
+        for text, picture in _cell_outputs(cell):
             parts.append(f"![{_PICTURE}]({picture})" if picture else fenced(visible(text)))
     return "\n\n".join(parts) + "\n"
 
 
-def _page(made: Any, title: str) -> str:
+def _notebook_html(made: Any, title: str) -> str:
     """Return a notebook's cells as one HTML page that runs and loads nothing, pictures embedded."""
     lexer, plain, colors = python_lexer.PythonLexer(), text_lexer.TextLexer(), html_formatter.HtmlFormatter()
     parts = [_HEAD.format(title=html.escape(visible(title)), colors=colors.get_style_defs(".highlight"))]
@@ -104,12 +104,12 @@ def _page(made: Any, title: str) -> str:
             parts.append(cell.source)  # HTML of our own making
         else:
             parts.append(markdown_html(with_html_signs(cell.source), {}))
-        for text, picture in _shown(cell):
+        for text, picture in _cell_outputs(cell):
             parts.append(f'<img src="{picture}" alt="{_PICTURE}">' if picture else output_html(text))
     return "\n".join([*parts, "</body></html>\n"])
 
 
-def _shown(cell: Any) -> Iterator[tuple[str, str]]:
+def _cell_outputs(cell: Any) -> Iterator[tuple[str, str]]:
     """Return the outputs of a cell, each as its text and, of a picture, its address with all of its data."""
     for output in cell.get("outputs", ()):
         if output.output_type == "stream":

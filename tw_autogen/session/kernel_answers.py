@@ -24,7 +24,7 @@ def read_description(plain: Any, name: str) -> dict[str, Any]:
     Raises:
         ValueError: it is no such entry.
     """
-    texts = {key: _said(plain, key) for key in ("headline", "problem", "size")}
+    texts = {key: _text_field(plain, key) for key in ("headline", "problem", "size")}
     lines = {key: lines_of(plain, key, _LINES_CHARS) for key in ("lines", "whole")}
     columns = [_text_of(one, "columns") for one in list_of(plain, "columns")[:_MAX_NAMES]]
     return {**texts, **lines, "columns": columns, "late": plain.get("late") is True, "name": name}
@@ -41,13 +41,13 @@ def read_listing(plain: Any) -> tuple[list[str], list[FileTerms], str]:
         if not (isinstance(one, list | tuple) and len(one) == 3 and _is_number(one[1], _MAX_FILES)):
             raise ValueError("files are triples of a name, a number and what they are found by")
         name, count, about = one
-        names, heads, values = (_said(about, key, chars=_ABOUT_CHARS) for key in ("names", "heads", "values"))
-        years = tuple(map(_years, list_of(about, "years")[:_MAX_SPANS]))
+        names, heads, values = (_text_field(about, key, chars=_ABOUT_CHARS) for key in ("names", "heads", "values"))
+        years = tuple(map(_read_year_span, list_of(about, "years")[:_MAX_SPANS]))
         found.append(FileTerms(_text_of(name, "files", chars=_LINES_CHARS), count, names, heads, values, years))
-    return lines_of(plain, "lines", _LINES_CHARS), found, _said(plain, "problem")
+    return lines_of(plain, "lines", _LINES_CHARS), found, _text_field(plain, "problem")
 
 
-def _years(plain: Any) -> tuple[int, int]:
+def _read_year_span(plain: Any) -> tuple[int, int]:
     if not (isinstance(plain, list | tuple) and len(plain) == 2 and all(_is_number(one, _LAST_YEAR) for one in plain)):
         raise ValueError("years are pairs of numbers")
     return plain[0], plain[1]
@@ -58,7 +58,7 @@ def _is_number(plain: Any, most: int) -> bool:
     return isinstance(plain, int) and abs(plain) <= most
 
 
-def _said(plain: Any, key: str, *, chars: int = _SAID_CHARS) -> str:
+def _text_field(plain: Any, key: str, *, chars: int = _SAID_CHARS) -> str:
     return _text_of(plain.get(key, "") if isinstance(plain, Mapping) else None, key, chars=chars)
 
 

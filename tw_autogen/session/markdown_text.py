@@ -48,7 +48,7 @@ def fence_printed_output(text: str, posts: Iterable[Post]) -> str:
     """
     text, posts = text.rstrip(), list(posts)
     form = RequestedFormat.read(posts[0].message if posts else "")
-    for output in (one for post in posts for one in _outputs(post, form)):
+    for output in (one for post in posts for one in _output_forms(post, form)):
         words = text.removesuffix(output)
         if words != text and words[-1:] in ("", "\n") and "\n" in output:
             if _MARKED.search(output) and not _ALIGNED.search(output):
@@ -57,7 +57,7 @@ def fence_printed_output(text: str, posts: Iterable[Post]) -> str:
     return text
 
 
-def _outputs(post: Post, form: RequestedFormat) -> tuple[str, ...]:
+def _output_forms(post: Post, form: RequestedFormat) -> tuple[str, ...]:
     """Return what a post's code has printed as it may stand in an answer: head or all, printed or shaped."""
     if post.content(AttachmentType.execution_status) != "SUCCESS":
         return ()
@@ -76,7 +76,7 @@ def fenced(text: str, language: str = "") -> str:
         language: Of the text, for colors.
     """
     marks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"{marks}{language}\n{_lines(text)}\n{marks}"
+    return f"{marks}{language}\n{_normalize_line_ends(text)}\n{marks}"
 
 
 def code_span(text: str) -> str:
@@ -108,7 +108,7 @@ def markdown_cells(markdown: str) -> list[str]:
         >>> markdown_cells("So <b>it</b> is:\n\n    <b>\n\nEnd.")
         ['So &lt;b>it&lt;/b> is:', '```\n<b>\n```', 'End.']
     """
-    text = _lines(markdown)
+    text = _normalize_line_ends(markdown)
     if not is_quickly_rendered(text):
         return [fenced(text)]
     inert = without_html(text)
@@ -189,6 +189,6 @@ def ready_parser(parser: markdown_it.MarkdownIt) -> markdown_it.MarkdownIt:
     return parser
 
 
-def _lines(text: str) -> str:
+def _normalize_line_ends(text: str) -> str:
     """Return text with one kind of line end: a lone carriage return ends a line of Markdown, too."""
     return text.replace("\r\n", "\n").replace("\r", "\n")

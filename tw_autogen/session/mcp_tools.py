@@ -104,7 +104,7 @@ def start_mcp_servers(
         folder=logs,
         start_seconds=options.mcp_start_seconds,
         call_seconds=options.mcp_call_seconds,
-        approval=_approval(read, from_folder=from_folder),
+        approval=_effective_approval(read, from_folder=from_folder),
         approve=approve,
         still_trusted=functools.partial(still_remembered, read) if from_folder else lambda: True,
         check=compare,
@@ -245,7 +245,7 @@ def _runs_script(args: Sequence[str]) -> bool:
     return False
 
 
-def _approval(read: Settings, *, from_folder: bool) -> McpApproval:
+def _effective_approval(read: Settings, *, from_folder: bool) -> McpApproval:
     """Return which calls a person is asked about; a project's file can only ask for more.
 
     The user's `never` is about servers that they know: their own, the caller's, and those of a folder that was shown to

@@ -87,20 +87,24 @@ class MentionedFileCopier:
             return next(looks) < _MAX_LOOKS and self._exists(name)
 
         def existing_longer_name(name: str) -> str:
-            names = (name for name in _longer_names(name, text) if "/" not in name or self._source(name) is not None)
+            names = (
+                name
+                for name in _longer_names(name, text)
+                if "/" not in name or self._find_in_user_folder(name) is not None
+            )
             return next(filter(exists, names), name)
 
         there = [name if exists(name) else existing_longer_name(name) for name in file_names(text, exists)[:_MAX_NAMED]]
         known = {*given, *(path.name for path in given.values())}
         paths = {os.path.abspath(path) for path in given.values()}
         wanted = [name for name in there if name not in known]
-        sources = {name: source for name in wanted if (source := self._source(name))}
+        sources = {name: source for name in wanted if (source := self._find_in_user_folder(name))}
         wanted = [name for name in wanted if str(sources.get(name)) not in paths]
         different = [fromkey for fromkey in dict.fromkeys(sources.values()) if str(fromkey) not in paths]
         held = [*((path.name, path) for path in given.values()), *given.items()]
         taken = {**self._copies, **{name: _copy_of(os.path.abspath(path)) for name, path in held}}
         working = dict(zip(different, working_names(different, taken), strict=True))
-        notes = [self._apart(source, working, taken) for source in different]
+        notes = [self._rename_if_both_changed(source, working, taken) for source in different]
         for name in wanted:
             plain = working[sources[name]] if name in sources else PurePosixPath(name).name
             if plain in known or plain in found:
@@ -115,7 +119,7 @@ class MentionedFileCopier:
                 if path is not None:
                     found[plain] = path
         withheld = [name for name in wanted if self._is_withheld(name)]
-        notes += [self._note(missing), withheld_words(withheld)]
+        notes += [self._missing_note(missing), withheld_words(withheld)]
         return RequestFiles(tuple(found.values()), tuple(missing), "\n".join(filter(None, notes)), tuple(withheld))
 
     def renew(self, name: str) -> Path | None:
@@ -132,22 +136,22 @@ class MentionedFileCopier:
 
     def _exists(self, name: str) -> bool:
         """Return whether code has made a file of this name, or the user's folder holds it."""
-        return _has(self._folder, PurePosixPath(name).name) or self._source(name) is not None
+        return _folder_has_file(self._folder, PurePosixPath(name).name) or self._find_in_user_folder(name) is not None
 
-    def _source(self, name: str) -> Path | None:
+    def _find_in_user_folder(self, name: str) -> Path | None:
         """Return the file of the user's folder that a name means; None: there is none."""
         try:
-            relative = self._relative(name)
+            relative = self._relative_name(name)
         except (ValueError, RuntimeError):  # no text that a path can be
             return None
-        if self._users is None or relative is None or not _has(self._users, relative):
+        if self._users is None or relative is None or not _folder_has_file(self._users, relative):
             return None
         source, copied = self._users / relative, self._copies.get(name)
-        if copied is not None and copied.source != str(source) and _has(self._folder, name):
+        if copied is not None and copied.source != str(source) and _folder_has_file(self._folder, name):
             return None  # it means the copy of another file
         return source
 
-    def _apart(self, source: Path, working: dict[Path, str], taken: Mapping[str, Copied]) -> str:
+    def _rename_if_both_changed(self, source: Path, working: dict[Path, str], taken: Mapping[str, Copied]) -> str:
         """Return words about a file that gets another name: it has changed, and code has written one of its name.
 
         Args:
@@ -170,7 +174,7 @@ class MentionedFileCopier:
 
     def _brought_in(self, name: str, plain: str) -> Path | None:
         """Return the path under which code reads a file of the user's folder; None if it is not to be brought."""
-        relative = self._relative(name)
+        relative = self._relative_name(name)
         source = self._users / relative if self._users is not None and relative is not None else None
         with SafeFolder(self._folder) as own:
             here = stamp(own.info(plain)) if own.has_file(plain) else None
@@ -186,7 +190,7 @@ class MentionedFileCopier:
                 if not stat.S_ISREG(info.st_mode):
                     return None
                 with users.open_file(relative) as file:
-                    if incomplete_copy_reason(file, self._users / relative, partial(_beside, users, relative)):
+                    if incomplete_copy_reason(file, self._users / relative, partial(_open_companion, users, relative)):
                         return None
                 if info.st_size > LARGE_BYTES:
                     real = self._users / relative
@@ -198,21 +202,21 @@ class MentionedFileCopier:
                     self._copies[plain] = Copied(str(source), was, copy, given=False)
         return self._folder / plain
 
-    def _relative(self, name: str) -> str | None:
+    def _relative_name(self, name: str) -> str | None:
         """Return a name relative to the user's folder; None if it lies outside, or is one that is left alone."""
-        return None if is_secret_file(PurePath(name).name) else self._within(name)
+        return None if is_secret_file(PurePath(name).name) else self._name_within_folder(name)
 
     def _is_withheld(self, name: str) -> bool:
         """Return whether a name is that of a file of the user's folder which is left alone as one of secrets."""
         if self._users is None or not is_secret_file(PurePath(name).name):
             return False
         try:
-            relative = self._within(name)
+            relative = self._name_within_folder(name)
         except (ValueError, RuntimeError):  # no text that a path can be
             return False
-        return relative is not None and _has(self._users, relative)
+        return relative is not None and _folder_has_file(self._users, relative)
 
-    def _within(self, name: str) -> str | None:
+    def _name_within_folder(self, name: str) -> str | None:
         path = Path(os.path.expanduser(name))
         if path.is_absolute():
             if self._users is None or not path.is_relative_to(self._users):
@@ -227,9 +231,9 @@ class MentionedFileCopier:
         forms = dict.fromkeys([name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD"))])
         if len(forms) == 1 or self._users is None:
             return name
-        return next((form for form in forms if _has(self._users, form)), name)
+        return next((form for form in forms if _folder_has_file(self._users, form)), name)
 
-    def _note(self, missing: Collection[str]) -> str:
+    def _missing_note(self, missing: Collection[str]) -> str:
         if self._users is None or not missing:
             return ""
         there: list[str] = []
@@ -263,7 +267,7 @@ def _is_data(name: str) -> bool:
     return is_data_or_document(name) and not is_secret_file(name)
 
 
-def _has(folder: Path, name: str) -> bool:
+def _folder_has_file(folder: Path, name: str) -> bool:
     try:
         with SafeFolder.without_links(folder) as opened:
             return opened.has_file(name)
@@ -301,10 +305,10 @@ def files_not_made(missing: Sequence[str], answer: Answer, landing: AnswerFiles 
     left = [name for name in left if folder is None or not os.path.lexists(folder / name)]
     left = [name for name in left if not _is_end_of_a_name(name, answer.round.user_query, made, folder)]
     why = "the request names it, but there is no such file, and none was made"
-    return [f"{name}: {why}{_near(name, landing)}" for name in left]
+    return [f"{name}: {why}{_suggestion(name, landing)}" for name in left]
 
 
-def _near(name: str, landing: AnswerFiles | None) -> str:
+def _suggestion(name: str, landing: AnswerFiles | None) -> str:
     for folder in landing.places if landing else ():
         path = folder / name
         if near := near_files(path.parent, path.name, lambda entry: _is_data(entry.name), cutoff=0.8):
@@ -312,6 +316,6 @@ def _near(name: str, landing: AnswerFiles | None) -> str:
     return ""
 
 
-def _beside(folder: SafeFolder, name: str, end: str) -> BinaryIO | None:
+def _open_companion(folder: SafeFolder, name: str, end: str) -> BinaryIO | None:
     """Open the file that has a file's name with an end; None: there is none."""
     return folder.open_file(f"{name}{end}") if folder.has_entry(f"{name}{end}") else None

@@ -103,11 +103,11 @@ def variables_changed(statements: Iterable[ast.stmt], modules: set[str], functio
         for node in ast.walk(statement):
             names.update(_stored_by(node))
             if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
-                names.add(_root(node))
+                names.add(_root_variable(node))
             elif isinstance(node, ast.Call):
                 names |= _changed_by_call(node, alone=False) - modules
                 if isinstance(node.func, ast.Name) and node.func.id in functions:
-                    names |= {_root(given) for given in (*node.args, *(pair.value for pair in node.keywords))}
+                    names |= {_root_variable(given) for given in (*node.args, *(pair.value for pair in node.keywords))}
             elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
                 names |= _changed_by_call(node.value, alone=True) - modules
     return names - {""}
@@ -127,13 +127,13 @@ def _changed_by_call(call: ast.Call, *, alone: bool) -> set[str]:
     if isinstance(function, ast.Attribute):
         in_place = any(keyword.arg == "inplace" for keyword in call.keywords)
         if acts or in_place or _CHANGES_OWNER.match(name):
-            names.add(_root(function))
+            names.add(_root_variable(function))
     if (acts and isinstance(function, ast.Name)) or _CHANGES_ARGUMENT.match(name):
-        names |= {_root(arg) for arg in call.args}
+        names |= {_root_variable(arg) for arg in call.args}
     return names
 
 
-def _root(node: ast.AST) -> str:
+def _root_variable(node: ast.AST) -> str:
     """Return the variable at which `a.b[0].c()` begins; empty: at none."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
@@ -168,8 +168,8 @@ def _in_order(statement: ast.stmt) -> Iterator[ast.AST]:
         yield node
         first = [name for name in _EVALUATED_FIRST if name in node._fields]
         names = [*first, *(name for name in node._fields if name not in first)]
-        left += reversed([one for name in names for one in _nodes(getattr(node, name, None))])
+        left += reversed([one for name in names for one in _as_nodes(getattr(node, name, None))])
 
 
-def _nodes(value: object) -> list[ast.AST]:
+def _as_nodes(value: object) -> list[ast.AST]:
     return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, ast.AST)]

@@ -134,7 +134,7 @@ class _Notebook:
         called = {name: file for name, file in self._plugins.items() if name in names}
         if called:
             self._cells[0].source += f"\n\n{_NEEDS_PLUGINS}"
-            self._add(
+            self._add_cell(
                 nbformat.v4.new_code_cell(loading_code(called), metadata={"tags": ["plugins"]}),
                 at=self._place_of_plugins,
             )
@@ -172,7 +172,7 @@ class _Notebook:
             return
         plugins = f", with {', '.join(event.plugins)}" if event.plugins else ""
         where = ", ".join(part for part in event.kernel.split(", ") if part != _NOT_STARTED)
-        self._say("# ", f"{event.session_id}\n\nThe code ran in: {where}{plugins}.")
+        self._add_markdown("# ", f"{event.session_id}\n\nThe code ran in: {where}{plugins}.")
         self._plugins = files_of_plugins(event)
         self._place_of_plugins = len(self._cells)
 
@@ -181,7 +181,7 @@ class _Notebook:
         files = f"\n\nFiles: {', '.join(map(code_span, event.files))}" if event.files else ""
         self._plan = ""
         self._rounds.append(Round(event.user_query, event.round_id))
-        self._say("## Request\n\n", event.user_query + files)
+        self._add_markdown("## Request\n\n", event.user_query + files)
 
     @take.register(PostClosed)
     def _post_closed(self, event: PostClosed) -> None:
@@ -190,7 +190,7 @@ class _Notebook:
         plan = str(event.post.plan or "")
         if plan and plan != self._plan:
             self._plan = plan
-            self._say("**Plan**\n\n", plan)
+            self._add_markdown("**Plan**\n\n", plan)
 
     @take.register(CodeChecked)
     def _code_checked(self, event: CodeChecked) -> None:
@@ -198,17 +198,17 @@ class _Notebook:
             words = f"**Not run, because it breaks rules:**\n\n{fenced(event.code, 'python')}"
             first, *more = markdown_cells("".join(f"- {finding}\n" for finding in event.findings))
             for text in (f"{words}\n\n{first}", *more):
-                self._add(nbformat.v4.new_markdown_cell(text, metadata={"tags": ["refused"]}))
+                self._add_cell(nbformat.v4.new_markdown_cell(text, metadata={"tags": ["refused"]}))
 
     @take.register(CellStarted)
     def _cell_started(self, event: CellStarted) -> None:
         if event.check:  # no code cell: "run all" would keep what it changes
             text = f"**Check of the answer, undone after it ran:**\n\n{fenced(event.code, 'python')}"
-            self._add(nbformat.v4.new_markdown_cell(text, metadata={"tags": ["check"]}))
+            self._add_cell(nbformat.v4.new_markdown_cell(text, metadata={"tags": ["check"]}))
             return
         self._running[event.cell] = nbformat.v4.new_code_cell(event.code, execution_count=max(event.cell, 0))
         self._written[event.cell] = []
-        self._add(self._running[event.cell])
+        self._add_cell(self._running[event.cell])
 
     @take.register(CellOutput)
     def _cell_output(self, event: CellOutput) -> None:
@@ -224,7 +224,7 @@ class _Notebook:
         if event.state_lost or event.error.startswith(_STOPPED):
             self._in_words(cell, "stopped", "\n".join(filter(None, [event.stdout, event.stderr, event.error])))
             return
-        cell.outputs = self._outputs(event)
+        cell.outputs = self._output_nodes(event)
         if not event.ok:
             cell.metadata.tags = ["failed", "raises-exception"]  # with the second one "run all" goes on after it
         elif EXIT.search(cell.source):
@@ -234,35 +234,35 @@ class _Notebook:
     def _round_closed(self, event: RoundClosed) -> None:
         if event.answer:
             answer = fence_printed_output(event.answer, self._rounds[-1].posts if self._rounds else ())
-            self._say("## Answer\n\n", answer)
+            self._add_markdown("## Answer\n\n", answer)
             self._looked_up += 1
             looked_up = self._rounds and self._looked_up <= _MAX_LOOKED_UP
             if sources := sources_html(
                 number_sources(event.answer, self._rounds, parsed=self._parsed) if looked_up else ()
             ):
                 inert = sources.replace("![", "!&#91;")
-                self._add(nbformat.v4.new_markdown_cell(inert, metadata={"tags": ["sources"]}))
+                self._add_cell(nbformat.v4.new_markdown_cell(inert, metadata={"tags": ["sources"]}))
         if event.error:
-            self._say("## No answer\n\nThe round failed: ", event.error)
+            self._add_markdown("## No answer\n\nThe round failed: ", event.error)
 
-    def _say(self, heading: str, markdown: str) -> None:
+    def _add_markdown(self, heading: str, markdown: str) -> None:
         """Add cells of words that others have written, the first one below a heading."""
         first, *more = markdown_cells(markdown) or [""]
         gap = "\n\n" if first.startswith("`") and not heading.endswith("\n\n") else ""
         for text in (f"{heading}{gap}{first}", *more):
-            self._add(nbformat.v4.new_markdown_cell(text))
+            self._add_cell(nbformat.v4.new_markdown_cell(text))
 
-    def _add(self, cell: nbformat.NotebookNode, *, at: int | None = None) -> None:
+    def _add_cell(self, cell: nbformat.NotebookNode, *, at: int | None = None) -> None:
         """Add a cell under an id that depends on its place and words only, so that notebooks can be compared."""
         place = f"{len(self._cells)}\n{cell.cell_type}\n{cell.source}"
         cell.id = hashlib.sha256(place.encode("utf-8", "replace")).hexdigest()[:12]
         self._cells.insert(len(self._cells) if at is None else at, cell)
 
-    def _outputs(self, event: CellRan) -> list[nbformat.NotebookNode]:
+    def _output_nodes(self, event: CellRan) -> list[nbformat.NotebookNode]:
         streams = {"stdout": event.stdout, "stderr": event.stderr}
         outputs = [nbformat.v4.new_output("stream", name=name, text=text) for name, text in streams.items() if text]
         outputs += [
-            nbformat.v4.new_output("display_data", data=self._picture(artifact)) for artifact in event.artifacts
+            nbformat.v4.new_output("display_data", data=self._artifact_data(artifact)) for artifact in event.artifacts
         ]
         if event.result is not None:
             outputs.append(
@@ -278,7 +278,7 @@ class _Notebook:
             outputs.append(nbformat.v4.new_output("error", ename=name, evalue=value, traceback=lines))
         return outputs
 
-    def _picture(self, artifact: Mapping[str, Any]) -> dict[str, str]:
+    def _artifact_data(self, artifact: Mapping[str, Any]) -> dict[str, str]:
         """Return an artifact as data by MIME type: its picture if it is one and still there, and always its name."""
         path = Path(artifact["path"])
         name = path.name + (f": {artifact['preview']}" if artifact.get("preview") else "")

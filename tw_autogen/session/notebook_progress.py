@@ -108,13 +108,13 @@ class NotebookProgress:
         self._failed = False
         self._over = threading.Event()
         self._publish(first=True)
-        self._thread = threading.Thread(target=self._tick, name="tw-progress", daemon=True)
+        self._thread = threading.Thread(target=self._publish_regularly, name="tw-progress", daemon=True)
         self._thread.start()
 
     def __call__(self, event: Event) -> None:
         """Take one event; what changed is shown within half a second."""
         with self._lock:
-            self._take(event)
+            self._handle_event(event)
 
     def fail(self) -> None:
         """Take note that there is no answer; the reason is that of the round, if there was one."""
@@ -128,57 +128,57 @@ class NotebookProgress:
         self._publish()
 
     @singledispatchmethod
-    def _take(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         """Ignore what is not shown."""
 
-    @_take.register(PostOpened)
+    @_handle_event.register(PostOpened)
     def _post_opened(self, event: PostOpened) -> None:
         self._doing, self._output = f"{event.send_from} is thinking", []
 
-    @_take.register(PlanChanged)
+    @_handle_event.register(PlanChanged)
     def _plan_changed(self, event: PlanChanged) -> None:
         self._plan = event.plan
 
-    @_take.register(ModelDelayed)
+    @_handle_event.register(ModelDelayed)
     def _model_delayed(self, event: ModelDelayed) -> None:
         self._doing = f"{event.caller}: {event.reason}"
 
-    @_take.register(CellStarted)
+    @_handle_event.register(CellStarted)
     def _cell_started(self, event: CellStarted) -> None:
         self._doing, self._output = f"running cell {event.cell}", []
 
-    @_take.register(CellOutput)
+    @_handle_event.register(CellOutput)
     def _cell_output(self, event: CellOutput) -> None:
         self._output = last_lines(self._output, event.text)
 
-    @_take.register(CellRan)
+    @_handle_event.register(CellRan)
     def _cell_ran(self, event: CellRan) -> None:
         self._doing = f"cell {event.cell} {'has run' if event.ok else 'failed'}"
 
-    @_take.register(ApprovalAsked)
+    @_handle_event.register(ApprovalAsked)
     def _approval_asked(self, event: ApprovalAsked) -> None:
         self._doing = "waiting for your decision"
 
-    @_take.register(ApprovalDecided)
+    @_handle_event.register(ApprovalDecided)
     def _approval_decided(self, event: ApprovalDecided) -> None:
         self._doing = "approved" if event.approved else "refused"
 
-    @_take.register(RoundClosed)
+    @_handle_event.register(RoundClosed)
     def _round_closed(self, event: RoundClosed) -> None:
         self._error = event.error
 
-    def _tick(self) -> None:
+    def _publish_regularly(self) -> None:
         while not self._over.wait(_TICK_SECONDS):
             self._publish()
 
     def _publish(self, *, first: bool = False) -> None:
         with self._lock:
-            page, plain = self._page()
+            page, plain = self._render()
             data = {"text/html": f"<div {NO_FORMULAS}>{page}</div>", "text/plain": plain}
             show: Any = self._handle.display if first else self._handle.update
             self._context.run(show, data, raw=True)
 
-    def _page(self) -> tuple[str, str]:
+    def _render(self) -> tuple[str, str]:
         """Return HTML and plain text of what is to be seen now."""
         seconds = f"{time.monotonic() - self._began:.0f} s"
         if self._over.is_set():

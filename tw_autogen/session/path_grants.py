@@ -32,7 +32,7 @@ class Grants:
     def may_write(self, folder: str) -> bool:
         """Return whether code may write in all of a folder."""
         real = os.path.realpath(os.path.expanduser(folder))
-        return any(Path(real).is_relative_to(one) for one in self._writable)
+        return any(Path(real).is_relative_to(one) for one in self._writable_folders)
 
     def describe(self, user_folder: str, own: Path) -> str:
         """Return in words what code may do in the folder that the user works in.
@@ -75,12 +75,12 @@ class Grants:
         The first call returns all that are there. A folder that can't be looked through, or holds more than 500 of
         them, comes itself, each time.
         """
-        if not self._writable:
+        if not self._writable_folders:
             return []
         own = str(self.kernel.folder) if self.kernel else ""
         found: set[str] = set()
         unknown: list[str] = []
-        for folder in self._writable:
+        for folder in self._writable_folders:
             try:
                 below = protected_below(folder, unlisted=unknown)
                 paths = (path for path, _ in below if not own or not path.startswith(f"{own}/"))
@@ -105,5 +105,5 @@ class Grants:
             emit(HooksMade(round_id, hooks))
 
     @property
-    def _writable(self) -> list[str]:
+    def _writable_folders(self) -> list[str]:
         return [os.path.realpath(os.path.expanduser(one)) for one in self.settings.write]

@@ -161,7 +161,7 @@ class Program:
         left_out = [*read.left_out, *unsure, *_requests_without_code(read, cells)]
         made = cls(read.session, read.requests, files=list(read.files), left_out=left_out)
         made.missing = sorted(missing - read.plugins.keys())
-        names = {name for _, tree, _, _ in read.cells for name in _names(tree)}
+        names = {name for _, tree, _, _ in read.cells for name in _used_names(tree)}
         first = ParameterFinder(read.requests, made.files, names, read.folder)
         for code, tree, _, _ in cells:
             first.places(tree, code)
@@ -209,7 +209,7 @@ class Program:
         missing = ", ".join(self.missing)
         features: set[str] = set()
         taken = {*self.plugins, *(name for cell in self.cells for name in names_stored(parse(cell.source)))}
-        own = {name: _free(name, taken) for name in ("show", "save_charts", "noting_saved", "run_cell")}
+        own = {name: _free_name(name, taken) for name in ("show", "save_charts", "noting_saved", "run_cell")}
         cells = [_Text.of(cell, features, own) for cell in self.cells]
         charts, run = any(cell.charts for cell in self.cells), any(text.is_text for text in cells)
         imports = ["ast", "asyncio"] * run + ["matplotlib.figure"] * charts
@@ -221,9 +221,9 @@ class Program:
             missing=f"It uses what no cell makes, such as variables that were given: {missing}.\n" if missing else "",
             future=f"from __future__ import {', '.join(sorted(features))}\n\n" if features else "",
             imports="".join(f"import {module}\n" for module in imports),
-            arguments="".join(map(_argument, self.parameters)),
+            arguments="".join(map(_argument_code, self.parameters)),
             assignments=f"{names} = {values}\n" if names else "",
-            checks=_checks(paths),
+            checks=_path_checks(paths),
         )
         helpers = "".join([_SHOW, _CHARTS * charts, _RUNS * run])
         text = [head, _OWN.sub(lambda match: own[match[0]], helpers)]
@@ -241,7 +241,7 @@ class Program:
         return "".join(text).rstrip() + "\n"
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free_name(name: str, taken: set[str]) -> str:
     """Return a name that is not taken: it, or with a number behind it."""
     return next(
         free
@@ -397,7 +397,7 @@ def _requests_without_code(read: _Reader, kept: Sequence[_Kept]) -> list[str]:
     ]
 
 
-def _names(tree: ast.AST) -> set[str]:
+def _used_names(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
@@ -430,22 +430,22 @@ class _Text:
                 features.update(alias.name for alias in statement.names)
             # A `global` would have to stand before the cells that use its names.
             if future or isinstance(statement, ast.Global):
-                places.append((*_place(statement), "pass"))
+                places.append((*_statement_span(statement), "pass"))
         last = tree.body[-1] if tree.body else None
         if isinstance(last, ast.Expr) and cell.ran is not None and not _is_hidden(source, last):
             value = last.value
             prints = isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("print", "display")
             if not prints:
                 text = ast.get_source_segment(source, last) or ast.unparse(last)
-                places.append((*_place(last), f"{own['show']}({text})"))
+                places.append((*_statement_span(last), f"{own['show']}({text})"))
         code = replaced(source, places[::-1]).rstrip("\n")
-        if not (_awaits(tree) or EXIT.search(code)):
+        if not (_has_await(tree) or EXIT.search(code)):
             return cls(code, False)
         quoted = f"r'''\n{code}\n'''" if "'''" not in code else repr(code)
         return cls(f"{own['run_cell']}({quoted})", True)
 
 
-def _place(statement: ast.stmt) -> tuple[int, int, int, int]:
+def _statement_span(statement: ast.stmt) -> tuple[int, int, int, int]:
     return (
         statement.lineno,
         statement.col_offset,
@@ -460,7 +460,7 @@ def _is_hidden(source: str, last: ast.Expr) -> bool:
     return first.encode()[last.end_col_offset or 0 :].lstrip().startswith(b";")
 
 
-def _awaits(tree: ast.Module) -> bool:
+def _has_await(tree: ast.Module) -> bool:
     """Return whether code awaits something outside of functions."""
     left: list[ast.AST] = [tree]
     for node in left:  # grows
@@ -471,7 +471,7 @@ def _awaits(tree: ast.Module) -> bool:
     return False
 
 
-def _checks(paths: Sequence[Parameter]) -> str:
+def _path_checks(paths: Sequence[Parameter]) -> str:
     """Return code that ends the program where a file or folder is not there."""
     checks = ""
     for word, kind in ("file", "file"), ("folder", "dir"):
@@ -480,7 +480,7 @@ def _checks(paths: Sequence[Parameter]) -> str:
     return checks
 
 
-def _argument(parameter: Parameter) -> str:
+def _argument_code(parameter: Parameter) -> str:
     about = parameter.about[:100].replace("%", "%%") + " (default: %(default)s)"
     if isinstance(parameter.value, str):
         return f"parser.add_argument({parameter.name!r}, nargs='?', default={parameter.value!r}, help={about!r})\n"

@@ -149,11 +149,11 @@ class ParameterFinder:
         """
         if isinstance(node, ast.JoinedStr | ast.Constant):
             if isinstance(node, ast.JoinedStr):  # its parts have no places of their own before Python 3.12
-                text = self._joined(node, reads or lists or bool(name))
+                text = self._fstring_code(node, reads or lists or bool(name))
                 text = self._between_braces(text or self._source_of(node)) or text
             else:
                 known = self._parameter(node.value, name, reads, use)
-                text = known.name if known is not None else self._placed(node.value, reads or lists or bool(name))
+                text = known.name if known is not None else self._path_code(node.value, reads or lists or bool(name))
             if text and node.end_lineno is not None and node.end_col_offset is not None:
                 before = self._lines[node.lineno - 1][: node.col_offset]
                 behind = self._lines[node.end_lineno - 1][node.end_col_offset :]
@@ -175,13 +175,13 @@ class ParameterFinder:
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if is_docstring or isinstance(node, ast.pattern):  # a name in a pattern would match everything
             return
-        for inner, inner_use in _parts(node, use):
+        for inner, inner_use in _parts_with_use(node, use):
             self._visit(inner, "", reads, found, use=inner_use, lists=lists)
 
     def _visit_call(self, node: ast.Call, found: list[Place]) -> None:
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         self._visit(node.func, "", False, found, use=_VALUE)
-        reads, lists = bool(_READERS.match(called)), _lists(node.func, called)
+        reads, lists = bool(_READERS.match(called)), _reads_folders(node.func, called)
         for number, arg in enumerate(node.args, 1):
             if _QUERIES.match(called) and isinstance(node.func, ast.Attribute):
                 found += self._in_query(arg)
@@ -211,7 +211,7 @@ class ParameterFinder:
             if given is None:
                 return None
             base = re.sub(r"\W+", "_", PurePath(given).name).strip("_")
-            return self._known(given, base or "file", "a file of the session", brought=given in self._files)
+            return self._ensure_parameter(given, base or "file", "a file of the session", brought=given in self._files)
         if not isinstance(value, int | float) or isinstance(value, bool) or value not in self._numbers:
             return None
         if value in _SMALL or not use:
@@ -220,11 +220,11 @@ class ParameterFinder:
         self.uses.setdefault(value, set()).add(use)
         alone = len(self._all_uses.get(value, ())) < 2
         base = (name or near or use) if alone else f"{near}_{use}".strip("_")
-        return self._known(value, base, f"{use}: {request}", use=use)
+        return self._ensure_parameter(value, base, f"{use}: {request}", use=use)
 
-    def _placed(self, value: object, lists: bool) -> str:
+    def _path_code(self, value: object, lists: bool) -> str:
         """Return code for a path: in the session's folder a relative one, below one that is read with its parameter."""
-        if not isinstance(value, str) or (split := self._split(value, lists)) is None:
+        if not isinstance(value, str) or (split := self._split_at_folder(value, lists)) is None:
             return ""
         folder, rest = split
         if folder == self._folder:
@@ -232,7 +232,7 @@ class ParameterFinder:
         name = self._folder_parameter(folder)
         return f"({name} + {rest!r})" if rest else name
 
-    def _joined(self, node: ast.JoinedStr, lists: bool) -> str:
+    def _fstring_code(self, node: ast.JoinedStr, lists: bool) -> str:
         """Return the code of an f-string that begins with such a path; empty: it does not."""
         first = node.values[0] if node.values else None
         code = self._source_of(node)
@@ -240,7 +240,7 @@ class ParameterFinder:
         if begin is None or not isinstance(first, ast.Constant) or len(node.values) == 1:
             return ""
         value = str(first.value)
-        split = self._split(f"{value}{{", lists)
+        split = self._split_at_folder(f"{value}{{", lists)
         if split is None or not code.startswith(split[0], begin.end()):
             return ""
         rest, left = code[begin.end() + len(split[0]) :], value[len(split[0]) :]
@@ -291,7 +291,7 @@ class ParameterFinder:
         lines[:1] = [line[node.col_offset :] for line in lines[:1]]
         return b"\n".join(lines).decode()
 
-    def _split(self, path: str, lists: bool) -> tuple[str, str] | None:
+    def _split_at_folder(self, path: str, lists: bool) -> tuple[str, str] | None:
         """Split an absolute path behind the session's folder, or behind the one in which its first wildcard lies.
 
         Args:
@@ -315,9 +315,9 @@ class ParameterFinder:
 
     def _folder_parameter(self, folder: str) -> str:
         base = re.sub(r"\W+", "_", PurePath(folder).name).strip("_") or "folder"
-        return self._known(folder, base, "a folder that is read", is_folder=True).name
+        return self._ensure_parameter(folder, base, "a folder that is read", is_folder=True).name
 
-    def _known(
+    def _ensure_parameter(
         self,
         value: str | int | float,
         base: str,
@@ -340,7 +340,7 @@ class ParameterFinder:
         return self.known[value, use]
 
 
-def _parts(node: ast.AST, use: str) -> Iterator[tuple[ast.AST, str]]:
+def _parts_with_use(node: ast.AST, use: str) -> Iterator[tuple[ast.AST, str]]:
     """Yield the parts of a node, each with what a number that stands there is for.
 
     Args:
@@ -393,7 +393,7 @@ def _is_joined(code: str, values: list[ast.expr]) -> bool:
     return ast.dump(tree) == ast.dump(meant)
 
 
-def _lists(function: ast.expr, called: str) -> bool:
+def _reads_folders(function: ast.expr, called: str) -> bool:
     """Return whether a function reads folders: of `join` the one of `os.path`."""
     if called == "join":
         owner = getattr(function, "value", None)

@@ -196,7 +196,7 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
         except ConversationFormatError as error:
             left_out.append(str(error))
     for example in EXAMPLES:
-        if (brings_code or not step_out_of(folder, example)) and len(_names(folder / example)) > _MAX_LISTED:
+        if (brings_code or not step_out_of(folder, example)) and len(_names_in(folder / example)) > _MAX_LISTED:
             left_out.append(f"{folder / example}: more than {_MAX_LISTED} files, of which none is used as an example")
     if not brings_code and (more := len(example_files(folder, inside=True)) - len(own_examples(folder))):
         limit = f"at most {MAX_EXAMPLES}, of {MAX_EXAMPLE_BYTES // 1000} kB together, count until it is trusted"
@@ -268,7 +268,9 @@ def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
     if place and not os.path.isdir(folder / place):
         raise ConfigError(f"session.role_folder: there is no folder {folder / place}")
     places = role_places(folder, place)
-    return _declared([[place / name for name in sorted(_names(place))] for place in places if os.path.isdir(place)])
+    return _role_folders(
+        [[place / name for name in sorted(_names_in(place))] for place in places if os.path.isdir(place)]
+    )
 
 
 def role_places(folder: Path, place: str = "") -> list[Path]:
@@ -296,14 +298,14 @@ def roles_inside(folder: Path, place: str = "") -> tuple[dict[str, Path], list[P
         if step_out_of(folder, one):
             outside += [one] if not place and os.path.lexists(one) else []
             continue
-        found = [one / name for name in sorted(_names(one) if os.path.isdir(one) else ())]
+        found = [one / name for name in sorted(_names_in(one) if os.path.isdir(one) else ())]
         out = {role for role in found if step_out_of(folder, role)}
         outside += sorted(out)
         inside.append([role for role in found if role not in out])
-    return _declared(inside), outside
+    return _role_folders(inside), outside
 
 
-def _declared(found: Iterable[Iterable[Path]]) -> dict[str, Path]:
+def _role_folders(found: Iterable[Iterable[Path]]) -> dict[str, Path]:
     """Return those folders that hold a role, by their names; the first place counts.
 
     Args:
@@ -351,16 +353,16 @@ def example_files(folder: Path, *, inside: bool = False) -> list[Path]:
         inside: Leave out a folder that is a link out of the project; what lies there is not looked at.
     """
     places = [example for example in EXAMPLES if not inside or not step_out_of(folder, example)]
-    return [path for place in places for path in _listed(folder / place)]
+    return [path for place in places for path in _example_files(folder / place)]
 
 
-def _listed(place: Path) -> list[Path]:
+def _example_files(place: Path) -> list[Path]:
     """Return the YAML files of an example folder by name; none if more lies there than is looked through."""
-    names = _names(place)
+    names = _names_in(place)
     return [place / name for name in sorted(names) if fnmatch(name, "*.y*ml")] if len(names) <= _MAX_LISTED else []
 
 
-def _names(place: Path) -> list[str]:
+def _names_in(place: Path) -> list[str]:
     """Return the names in a folder, at most one more than are looked through; none if it can't be listed."""
     with suppress(OSError), os.scandir(place) as entries:
         return [entry.name for entry in islice(entries, _MAX_LISTED + 1)]

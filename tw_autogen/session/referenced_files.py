@@ -127,7 +127,7 @@ class ReferencedFiles:
         value = named.setting.value
         words = [] if named.key == "plugin.mcp_servers" and isinstance(value, Mapping) else list(texts_of(value))
         for text in words:  # also one that is missing, so that it counts as such
-            self._files.update(_meant(text, folder))
+            self._files.update(_meant_paths(text, folder))
         model, program = named.key == "embedding.folder", named.key.endswith(PROGRAM_OF_ROLE)
         suffixes = ALL_SUFFIXES if model else PROGRAM_SUFFIXES if program else CODE_SUFFIXES
         self._add_words(words, folder, folder, inner=model or program, suffixes=suffixes)
@@ -158,7 +158,7 @@ class ReferencedFiles:
         here = _path_in(folder)
         paths = [os.path.join(part, word) for part in here for word in (server.command, *server.args)]
         named = [part for text in server.env.values() for part in text.split(os.pathsep)]
-        parts = {part for word in (server.command, *server.args, *named, *paths) for part in _parts(word)}
+        parts = {part for word in (server.command, *server.args, *named, *paths) for part in _parts_of_word(word)}
         caches, enter = _caches_read(server, parts), _places_of(server)
         for suffixes in (CODE_SUFFIXES, PROGRAM_SUFFIXES):
             self._add_words(parts, start, folder, inner=True, suffixes=suffixes, caches=caches, enter=enter)
@@ -192,7 +192,7 @@ class ReferencedFiles:
             caches: Which of Python's own caches of such a folder too.
             enter: Which folders in it.
         """
-        for path in {path for text in words for path in _meant(text, base)}:
+        for path in {path for text in words for path in _meant_paths(text, base)}:
             with contextlib.suppress(OSError, ValueError, RuntimeError):
                 if path.is_file():
                     self._files.add(path)
@@ -210,7 +210,7 @@ class ReferencedFiles:
         """
         program, home = python.parent, python.parent.parent
         settings = (home / "pyvenv.cfg", program / "pyvenv.cfg")
-        self._files.update((*settings, *_matching(program, "*._pth")))
+        self._files.update((*settings, *_paths_matching(program, "*._pth")))
         made = {python.resolve().parent, *(base for setting in settings for base in _made_with(setting))}
         self._add_library(home, whole=lies_in(home, folder) and not any(setting.is_file() for setting in settings))
         for base in made:
@@ -222,14 +222,14 @@ class ReferencedFiles:
         start = ("*.pth", "sitecustomize*", "usercustomize*", "__pycache__/*customize.*")
         patterns = [f"{place}/{name}" for place in ("lib*/python*/*-packages", "Lib/site-packages") for name in start]
         patterns += ["lib*/python*.zip", *(f"lib*/python*/{name}" for name in start[1:])]
-        for path in [path for pattern in patterns for path in _matching(home, pattern)]:
+        for path in [path for pattern in patterns for path in _paths_matching(home, pattern)]:
             self._add_found(path)
         if not whole:
             return
         self._files.update(
-            path for pattern in ("lib*/libpython*", "bin/pybuilddir.txt") for path in _matching(home, pattern)
+            path for pattern in ("lib*/libpython*", "bin/pybuilddir.txt") for path in _paths_matching(home, pattern)
         )
-        found = sorted(_matching(home, "lib*/python*"), reverse=True)
+        found = sorted(_paths_matching(home, "lib*/python*"), reverse=True)
         libraries = {path.resolve(): path for path in found if path.is_dir()}
         for path in [library / name for library in libraries.values() for name in _names_in(library)]:
             if not path.name.endswith("-packages"):
@@ -243,7 +243,7 @@ class ReferencedFiles:
             self._files.add(path)
 
 
-def _matching(folder: Path, pattern: str) -> Iterator[Path]:
+def _paths_matching(folder: Path, pattern: str) -> Iterator[Path]:
     """Return what `Path.glob` would, but for a pattern without `**`.
 
     Raises:
@@ -251,7 +251,7 @@ def _matching(folder: Path, pattern: str) -> Iterator[Path]:
     """
     first, _, rest = pattern.partition("/")
     for name in fnmatch.filter(_names_in(folder), first):
-        yield from _matching(folder / name, rest) if rest else (folder / name,)
+        yield from _paths_matching(folder / name, rest) if rest else (folder / name,)
 
 
 def _names_in(folder: Path) -> list[str]:
@@ -307,7 +307,7 @@ def which_below(text: str, folder: Path) -> str:
 
 def _places_of_program(text: str, folder: Path) -> Iterator[Path]:
     """Return the paths that a text names, and for a word those in a folder at which PATH looks for it."""
-    yield from _meant(text, folder)
+    yield from _meant_paths(text, folder)
     if not os.path.dirname(text):
         yield from (Path(part, text) for part in _path_in(folder))
         if found := which_below(text, folder):
@@ -369,7 +369,7 @@ def program_name(command: str) -> str:
     return os.path.basename(command).lower().removesuffix(".exe").removesuffix(".cmd")
 
 
-def _parts(word: str) -> Iterator[str]:
+def _parts_of_word(word: str) -> Iterator[str]:
     """Return a word, and what of it may name a file: `./src` of `-v./src:/app`, `server` of `-umserver`."""
     for sign in _SIGNS:  # a name may hold all others, and blanks
         yield from (part for part in word.split(sign) if sign in word and part)
@@ -392,7 +392,7 @@ def _shell_words(text: str) -> list[str]:
         return text.split()
 
 
-def _meant(text: str, base: Path) -> list[Path]:
+def _meant_paths(text: str, base: Path) -> list[Path]:
     """Return the path that a text names, seen from a folder, and the one that a program may take it for.
 
     Raises:

@@ -119,18 +119,18 @@ class RequestDescriptions:
             if the request brings nothing.
         """
         names = [path.name if path.parent == self._folder else str(path) for path in files]
-        described, joins = self._described([(name, name) for name in names], each=_SECONDS)
+        described, joins = self._describe_files([(name, name) for name in names], each=_SECONDS)
         for description in described:
             if description["problem"]:
-                self._on_problem(f"{_label(Path(description['name']).name)}: {description['problem']}")
-        texts = {one["name"]: _text(one) for one in described}
+                self._on_problem(f"{_printable_name(Path(description['name']).name)}: {description['problem']}")
+        texts = {one["name"]: _description_text(one) for one in described}
         whole, stands_for = dict(texts), dict[str, str]()
         for name, description in whole.items():
-            if self.told.files.get(name) == description or _item(description) in self._files_before:
+            if self.told.files.get(name) == description or _list_item(description) in self._files_before:
                 texts[name] = f"{description.splitlines()[0][:_TEXT_CHARS]} (described in an earlier request)"
         earlier = [name for name in self.told.files if name not in texts]
         if sum(map(len, texts.values())) > self._settings.profile_chars:
-            texts, joins, stands_for = _folded(described, texts, joins)
+            texts, joins, stands_for = _fold_layouts(described, texts, joins)
         ranked = [index for index, _ in self._ranker.rank(text, list(texts.values()))]
         limit = self._settings.profile_chars
         kept = _first_lines(texts, ranked, limit)
@@ -141,7 +141,7 @@ class RequestDescriptions:
         briefs = {
             one["name"]: _columns_and_call(one, 1 + list(stands_for.values()).count(one["name"])) for one in described
         }
-        shown = _fitted(texts, briefs, ranked, limit)
+        shown = _fit_descriptions(texts, briefs, ranked, limit)
         full = {
             name for (name, text), said in zip(texts.items(), shown, strict=True) if "\n" in said or "\n" not in text
         }
@@ -154,11 +154,11 @@ class RequestDescriptions:
             ("Large files at their own place, to be opened by the whole path, read-only:", outside),
             ("Columns that join them:", joins if described else []),
             ("Variables in the kernel:", [profile_value(name, value) for name, value in variables.items()]),
-            ("Variables that the User has in this kernel:", _newest(held, self._settings.profile_chars)),
+            ("Variables that the User has in this kernel:", _newest_lines(held, self._settings.profile_chars)),
         ):  # fmt: skip
             if found:
                 parts.append(title)
-                parts += map(_item, found)
+                parts += map(_list_item, found)
         if left:
             parts.append(f"{left} more files came with the request: print(describe(path)) shows one of them.")
         if earlier and texts:
@@ -201,17 +201,19 @@ class RequestDescriptions:
             told = tree
         if tree != told:
             some = known and len(new) * 2 < len(lines)
-            head = f"Its files, below {_label(f'{path}/')}:"
+            head = f"Its files, below {_printable_name(f'{path}/')}:"
             said = "\n".join(["Changed there:", lines[0], *new] if some else [head, tree])
-            parts.append(_cut(said, int(limit * _TREE_SHARE) if content else limit))
+            parts.append(_cut_at_line(said, int(limit * _TREE_SHARE) if content else limit))
         self.told = replace(self.told, tree=tree)
         seconds = max(_FILE_SECONDS, _FOLDER_SECONDS - (time.monotonic() - began))
         left = limit - sum(map(len, parts))
-        if content and (said := self._relevant(text, path, files, left, seconds=seconds)):
+        if content and (said := self._describe_relevant(text, path, files, left, seconds=seconds)):
             parts.append(said)
         return "\n".join(parts)
 
-    def _relevant(self, text: str, folder: str, files: Sequence[FileTerms], limit: int, *, seconds: float) -> str:
+    def _describe_relevant(
+        self, text: str, folder: str, files: Sequence[FileTerms], limit: int, *, seconds: float
+    ) -> str:
         """Describe the files of a folder that have to do with a request, and that no earlier one has described."""
         count = {file.name: file.count for file in files}
         scored = rank_files(text, files)
@@ -224,21 +226,25 @@ class RequestDescriptions:
         else:
             wanted = [*first, *(name for name in count if name not in first)][:_MAX_CANDIDATES]
         pairs = [(os.path.join(folder, name), name) for name in wanted]
-        described, joins = self._described(pairs, each=_FILE_SECONDS, together=seconds, listed=True)
-        brought = {_body(name, description) for name, description in (*told.items(), *self.told.files.items())}
-        texts = {description["name"]: _text(description) for description in described if not description.get("late")}
+        described, joins = self._describe_files(pairs, each=_FILE_SECONDS, together=seconds, listed=True)
+        brought = {_without_name(name, description) for name, description in (*told.items(), *self.told.files.items())}
+        texts = {
+            description["name"]: _description_text(description)
+            for description in described
+            if not description.get("late")
+        }
         texts = {
             name: text
             for name, text in texts.items()
-            if _body(name, text) not in brought
-            and f"\n{_item(os.path.basename(name) + _body(name, text))}" not in self._before
+            if _without_name(name, text) not in brought
+            and f"\n{_list_item(os.path.basename(name) + _without_name(name, text))}" not in self._before
         }
         if not texts:
             return ""
         left = limit - len(_HEAD) - (_JOIN_CHARS if joins else 0)
         bodies = {name: _of_folder(os.path.join(folder, name), name, texts[name], count[name]) for name in texts}
         briefs = {
-            description["name"]: _brief(description, folder, count[description["name"]])
+            description["name"]: _one_line_description(description, folder, count[description["name"]])
             for description in described
             if description["name"] in texts
         }
@@ -251,14 +257,14 @@ class RequestDescriptions:
             return ""
         concerned = {line: sum(f"{name!r}[" in line for name in kept) for line in joins}
         about = sorted((line for line in joins if concerned[line]), key=lambda line: -concerned[line])[:5]
-        return _cut("\n".join([_HEAD, *kept.values(), *about]), limit)
+        return _cut_at_line("\n".join([_HEAD, *kept.values(), *about]), limit)
 
     def _was_described(self, path: str) -> bool:
         """Return whether a file of the user's folder was described in a process before, in more than one line."""
         position = self._before.find(f"- {path!r}: ")
         return position >= 0 and self._before.startswith("\n  ", self._before.find("\n", position))
 
-    def _described(
+    def _describe_files(
         self, files: Sequence[tuple[str, str]], *, each: float, together: float | None = None, listed: bool = False
     ) -> tuple[list[dict[str, Any]], list[str]]:
         """Return what the kernel says of files; without one, their sizes.
@@ -285,9 +291,9 @@ class RequestDescriptions:
                 why = f"not looked through: {' '.join(str(error).split())[:_TEXT_CHARS]}"
         if listed:
             return [], []
-        return [read_description({"size": self._size(name), "headline": why}, name) for _, name in files], []
+        return [read_description({"size": self._size_in_words(name), "headline": why}, name) for _, name in files], []
 
-    def _size(self, name: str) -> str:
+    def _size_in_words(self, name: str) -> str:
         try:
             if not os.path.isabs(name):
                 with SafeFolder(self._folder) as opened:
@@ -306,12 +312,12 @@ def _holds_files(folder: str) -> bool:
         return False
 
 
-def _text(described: Mapping[str, Any]) -> str:
-    first = f"{_label(described['name'])}: {described['size']}, {described['headline']}"
+def _description_text(described: Mapping[str, Any]) -> str:
+    first = f"{_printable_name(described['name'])}: {described['size']}, {described['headline']}"
     return mask_named("\n".join([first, *(f"  {line}" for line in described["whole"] or described["lines"])]))
 
 
-def _newest(lines: Sequence[str], limit: int) -> list[str]:
+def _newest_lines(lines: Sequence[str], limit: int) -> list[str]:
     """Return the last lines that fit a limit, in characters, below one that counts the others."""
     kept = 0
     while kept < len(lines) and (limit := limit - len(lines[-1 - kept]) - len("- \n")) >= 0:
@@ -320,17 +326,17 @@ def _newest(lines: Sequence[str], limit: int) -> list[str]:
     return [*([f"{left_out} older ones"] if left_out else []), *lines[left_out:]]
 
 
-def _item(text: str) -> str:
+def _list_item(text: str) -> str:
     """Return a description as an item of a list."""
     return "- " + text.replace("\n", "\n  ")
 
 
-def _body(name: str, text: str) -> str:
+def _without_name(name: str, text: str) -> str:
     """Return a description without the file's name: copies of a file have the same one."""
-    return text.removeprefix(_label(name)).replace(repr(name), "path")
+    return text.removeprefix(_printable_name(name)).replace(repr(name), "path")
 
 
-def _label(name: str) -> str:
+def _printable_name(name: str) -> str:
     """Return a name, as a literal of Python if it has line ends, bytes that are no UTF-8, and the like."""
     return name if name.isprintable() else repr(name)
 
@@ -344,8 +350,8 @@ def _of_folder(path: str, name: str, text: str, count: int) -> str:
         text: The description.
         count: How many files have this layout.
     """
-    text = repr(path) + text.removeprefix(_label(name)).replace(repr(name), repr(path))
-    return _item(_of_layout(text, count))
+    text = repr(path) + text.removeprefix(_printable_name(name)).replace(repr(name), repr(path))
+    return _list_item(_of_layout(text, count))
 
 
 def _of_layout(text: str, count: int, names: str = "") -> str:
@@ -357,7 +363,7 @@ def _of_layout(text: str, count: int, names: str = "") -> str:
     return f"{first}\n{rest}".rstrip("\n")
 
 
-def _folded(
+def _fold_layouts(
     described: Sequence[Mapping[str, Any]], texts: Mapping[str, str], joins: Sequence[str]
 ) -> tuple[dict[str, str], list[str], dict[str, str]]:
     """Return descriptions in which one file stands for all of its layout, joins, and which stands for each left out.
@@ -388,7 +394,7 @@ def _layout(described: Mapping[str, Any]) -> tuple[Any, ...]:
     for head, line in _column_lines(described):
         kind = line.removeprefix(f"{head}: ").partition(",")[0]
         kinds.append((head, "number" if kind in ("int", "float") else kind))
-    calls = [_ROWS_OF_ONE.sub(r"\1\2", line.replace(repr(name), "path")) for line in _calls(described)]
+    calls = [_ROWS_OF_ONE.sub(r"\1\2", line.replace(repr(name), "path")) for line in _reading_calls(described)]
     return tuple(described["columns"]), tuple(kinds), tuple(calls), os.path.splitext(name)[1], os.path.dirname(name)
 
 
@@ -405,11 +411,11 @@ def _column_lines(described: Mapping[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _calls(described: Mapping[str, Any]) -> list[str]:
+def _reading_calls(described: Mapping[str, Any]) -> list[str]:
     return [line for line in described["lines"] if line.startswith("to be read")]
 
 
-def _brief(described: Mapping[str, Any], folder: str, count: int) -> str:
+def _one_line_description(described: Mapping[str, Any], folder: str, count: int) -> str:
     """Return a description in a line.
 
     Args:
@@ -438,7 +444,7 @@ def _columns_and_call(described: Mapping[str, Any], count: int) -> str:
     columns = columns or shortened(", ".join(names), _BRIEF_CHARS)
     if tables := [shortened(line, _BRIEF_TABLE_CHARS) for line in described["lines"] if _TABLE.match(line)]:
         return mask_named(shortened(f": {'; '.join(tables)}; columns {columns}", 2 * _BRIEF_CHARS))
-    calls = [_ROWS_OF_ONE.sub(_ROWS_OF_EACH, call) if count > 1 else call for call in _calls(described)]
+    calls = [_ROWS_OF_ONE.sub(_ROWS_OF_EACH, call) if count > 1 else call for call in _reading_calls(described)]
     calls = [call.replace(repr(name), "…", 1) for call in calls if len(call) <= _BRIEF_CHARS + len(name)][:1]
     empty = [f"{match[0]} not counted" for line in described["lines"] if (match := _EMPTY_ROWS.match(line))]
     return mask_named("".join([f": {columns}" * bool(columns), *(f"; {detail}" for detail in [*empty, *calls])]))
@@ -497,7 +503,9 @@ def _line_chars(name: str, text: str) -> int:
     return min(_TEXT_CHARS, len(text.partition("\n")[0])) + len(_MORE.format(name)) + len("- ; \n")
 
 
-def _fitted(texts: Mapping[str, str], briefs: Mapping[str, str], ranked: Sequence[int], limit: int) -> list[str]:
+def _fit_descriptions(
+    texts: Mapping[str, str], briefs: Mapping[str, str], ranked: Sequence[int], limit: int
+) -> list[str]:
     """Return descriptions that fit a limit together: whole ones, the most relevant first, and of the others a line.
 
     If that of the most relevant file is too long, it is cut to what those of the others leave, or to half.
@@ -535,7 +543,7 @@ def _fitted(texts: Mapping[str, str], briefs: Mapping[str, str], ranked: Sequenc
     return [found[index] for index in range(len(texts))]
 
 
-def _cut(text: str, limit: int) -> str:
+def _cut_at_line(text: str, limit: int) -> str:
     """Return a text cut behind a whole line."""
     if len(text) <= limit:
         return text

@@ -217,7 +217,7 @@ def place_inputs(
         with opened_as_given(path, folder, distrusted=distrusted) as given:
             info = os.fstat(given.fileno())
             size = info.st_size
-            if reason := incomplete_copy_reason(given, real, partial(_beside, real, folder, distrusted)):
+            if reason := incomplete_copy_reason(given, real, partial(_open_companion, real, folder, distrusted)):
                 raise ConfigError(reason)
         known = all(_name_below(path, folder) is None for folder in distrusted)
         here = _name_in(path, folder)
@@ -260,7 +260,7 @@ def _copy(path: Path, folder: Path, name: str, distrusted: Sequence[SafeFolder],
         ConfigError: a folder of that name is in the way, the file is larger, or it can't be read; see
             `opened_as_given`.
     """
-    with _opened(folder) as opened:
+    with _open_folder(folder) as opened:
         if opened.name_of(path) == name:
             opened_as_given(path, folder, distrusted=distrusted).close()
             return 0
@@ -292,7 +292,7 @@ def _is_copied(path: Path, info: os.stat_result, folder: Path, name: str, copied
         return False
 
 
-def _beside(path: Path, folder: Path, distrusted: Sequence[SafeFolder], end: str) -> BinaryIO | None:
+def _open_companion(path: Path, folder: Path, distrusted: Sequence[SafeFolder], end: str) -> BinaryIO | None:
     """Open the file that has a file's name with an end, over no link; None: there is none."""
     other = Path(f"{path}{end}")
     if other.is_symlink():
@@ -337,7 +337,7 @@ def opened_as_given(path: Path, folder: Path, *, distrusted: Sequence[SafeFolder
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
 
 
-def _opened(folder: Path) -> SafeFolder:
+def _open_folder(folder: Path) -> SafeFolder:
     try:
         return SafeFolder(folder)
     except OSError as error:
@@ -345,7 +345,7 @@ def _opened(folder: Path) -> SafeFolder:
 
 
 def _name_in(path: Path, folder: Path) -> str:
-    with _opened(folder) as opened:
+    with _open_folder(folder) as opened:
         return opened.name_of(path)
 
 
@@ -450,7 +450,7 @@ class SessionInputs(Closing):
         _check_request(text)
         files = several(files)  # a generator gives them once
         if files and not self._here.holds():  # nobody has named the folder in which the program stands now
-            with _opened(current_folder()) as current:
+            with _open_folder(current_folder()) as current:
                 self.distrust(current)
         return tuple(checked_inputs(files, variables, images, distrusted=self._distrusted))
 
@@ -468,8 +468,8 @@ class SessionInputs(Closing):
         names = dict(zip(working_names(given, others), given, strict=True))
         try:
             files = self._named.bring(text, names) if named else RequestFiles()  # over no link: not looked at again
-            placed = self._placed(given, others)
-            renewed, outdated = self._renewed({*placed, *files.placed})
+            placed = self._place_files(given, others)
+            renewed, outdated = self._renew_copies({*placed, *files.placed})
         finally:
             if self._copies != known:
                 write_copies(self._root, self._copies)
@@ -478,7 +478,7 @@ class SessionInputs(Closing):
         note = "\n".join(filter(None, [files.note, outdated_note(again, outdated)]))
         return replace(files, placed=(*placed, *files.placed, *renewed), note=note)
 
-    def _renewed(self, placed: Collection[Path]) -> tuple[list[Path], list[str]]:
+    def _renew_copies(self, placed: Collection[Path]) -> tuple[list[Path], list[str]]:
         """Copy files of earlier requests again that were written since, if code has not changed their copies.
 
         Args:
@@ -501,9 +501,9 @@ class SessionInputs(Closing):
         if not self._copies[name].given:
             return self._named.renew(name)
         given = self.checked_files("", source, {}, ())
-        return self._placed(given, self._copies)[0]
+        return self._place_files(given, self._copies)[0]
 
-    def _placed(self, given: Sequence[Path], copies: Mapping[str, Copied]) -> list[Path]:
+    def _place_files(self, given: Sequence[Path], copies: Mapping[str, Copied]) -> list[Path]:
         placed = place_inputs(
             given,
             self._folder,

@@ -270,17 +270,17 @@ class Models:
             ConfigError: `session.max_dollars` or `max_session_dollars` limits its cost, and its price is not known.
         """
         if config.model is not None:
-            return self._priced(config.model)
+            return self._check_priced(config.model)
         own = {
             Planner.name: self._read.read("planner", PlannerSettings).model,
             CodeInterpreter.name: self._read.read("code_interpreter", CodeInterpreterSettings).model,
         }.get(ALIASES.get(known(config.role), ""), name)
         if own not in self._made:
             options = self._read.read("model", ModelSettings)
-            self._made[own] = self._priced(resolve_model(replace(options, name=own) if own else options))
+            self._made[own] = self._check_priced(resolve_model(replace(options, name=own) if own else options))
         return self._made[own]
 
-    def _priced(self, model: ChatModel) -> ChatModel:
+    def _check_priced(self, model: ChatModel) -> ChatModel:
         """Refuse a model of ours without a price where money is limited: it would count nothing."""
         limits = self._read.read("session", SessionSettings)
         key = "max_dollars" if limits.max_dollars else "max_session_dollars"
@@ -337,10 +337,10 @@ class Kernels:
         if isinstance(config.kernel, Kernel):
             return config.kernel
         if config.kernel is not None:
-            return self._own(config.kernel)
+            return self._make_owned(config.kernel)
         if self.shared is None:
             options = self._read.read("kernel", KernelSettings)
-            options = self._resolved(options)
+            options = self._resolve_grants(options)
             self._refuse_root(options)
             if self.user_folder:
                 if not Path(self.user_folder).is_dir():
@@ -350,7 +350,7 @@ class Kernels:
             if self._resume is not None and self._read.origin("kernel.checkpoint_seconds") == Settings.DEFAULT:
                 options = replace(options, checkpoint_seconds=CHECKPOINT_SECONDS)
             resume = self._resume or Resume()
-            kernel = self.shared = self._own(
+            kernel = self.shared = self._make_owned(
                 lambda folder: LocalKernel(
                     folder,
                     settings=options,
@@ -368,7 +368,7 @@ class Kernels:
             self.grants = Grants(options, kernel)
         return self.shared
 
-    def _resolved(self, options: KernelSettings) -> KernelSettings:
+    def _resolve_grants(self, options: KernelSettings) -> KernelSettings:
         """Return settings whose grants are paths without links, and make the user's folder one.
 
         Raises:
@@ -415,7 +415,7 @@ class Kernels:
                     "session.workspace), or grant a folder below"
                 )
 
-    def _own(self, make: Callable[[Path], _Made]) -> _Made:
+    def _make_owned(self, make: Callable[[Path], _Made]) -> _Made:
         make_private_folder(self._folder)
         kernel = make(self._folder)
         self._undo.callback(kernel.close)

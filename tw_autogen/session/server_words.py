@@ -45,27 +45,27 @@ def server_lines(value: Any) -> Iterator[tuple[str, str]]:
         yield f"{UNREADABLE}{visible_line(str(error))}", UNREADABLE.removesuffix(": ")
         return
     for server in servers:
-        yield _line(server), _line(_masked(server))
+        yield _server_line(server), _server_line(_mask_server(server))
 
 
-def _line(server: McpServer) -> str:
+def _server_line(server: McpServer) -> str:
     words = []
     if server.command:
-        given = "".join(f" {_quoted(name)}={_quoted(text)}" for name, text in server.env.items())
-        where = f" in {_quoted(server.cwd)}" if server.cwd else ""
-        line = " ".join(map(_word, [server.command, *server.args]))
+        given = "".join(f" {_quote_value(name)}={_quote_value(text)}" for name, text in server.env.items())
+        where = f" in {_quote_value(server.cwd)}" if server.cwd else ""
+        line = " ".join(map(_quote_word, [server.command, *server.args]))
         words.append(f"would start:{given} {line}{where}")
     if server.url:
-        headers = "".join(f", with {_quoted(f'{name}: {text}')}" for name, text in server.headers.items())
-        words.append(f"would connect to: {_quoted(server.url)}{headers}")
-    return visible_line(f"{_quoted(server.name)}: {', '.join(words)}")
+        headers = "".join(f", with {_quote_value(f'{name}: {text}')}" for name, text in server.headers.items())
+        words.append(f"would connect to: {_quote_value(server.url)}{headers}")
+    return visible_line(f"{_quote_value(server.name)}: {', '.join(words)}")
 
 
-def _masked(server: McpServer) -> McpServer:
+def _mask_server(server: McpServer) -> McpServer:
     """Return a server without what may be secret."""
     return McpServer(
         server.name,
-        command=_plain(server.command),
+        command=_mask_word(server.command),
         args=tuple(_masked_words(server.args)),
         env=_values_hidden(server.env),
         cwd=server.cwd,
@@ -75,10 +75,10 @@ def _masked(server: McpServer) -> McpServer:
 
 
 def _values_hidden(values: Mapping[str, str]) -> dict[str, str]:
-    return {name: _hidden(text) for name, text in values.items()}
+    return {name: _hide_value(text) for name, text in values.items()}
 
 
-def _hidden(text: str) -> str:
+def _hide_value(text: str) -> str:
     """Return a sign in place of a value; the name of a variable is none."""
     return text if _VARIABLE.fullmatch(text) or not text else _HIDDEN
 
@@ -90,24 +90,24 @@ def _masked_words(words: tuple[str, ...]) -> Iterator[str]:
         option = _OPTION.fullmatch(word)
         if before in _OF_ENVIRONMENT:
             name, sign, text = word.partition("=")
-            yield f"{name}{sign}{_hidden(text)}"
+            yield f"{name}{sign}{_hide_value(text)}"
         elif before in _OF_HEADERS:
             name, sign, text = word.partition(":")
             yield f"{name}{sign} {_HIDDEN}" if sign else _HIDDEN
         elif before and _is_secret_option(before) and not option:
-            yield _hidden(word)
+            yield _hide_value(word)
         elif option and option["value"]:
             yield f"{option['name']}={_masked_value(option['name'], option['value'][1:])}"
         else:
-            yield _plain(word)
+            yield _mask_word(word)
         before = word if option and not option["value"] else ""
 
 
 def _masked_value(option: str, text: str) -> str:
     if option in _OF_ENVIRONMENT:
         name, sign, value = text.partition("=")
-        return f"{name}{sign}{_hidden(value)}"
-    return _hidden(text) if option in _OF_HEADERS or _is_secret_option(option) else _plain(text)
+        return f"{name}{sign}{_hide_value(value)}"
+    return _hide_value(text) if option in _OF_HEADERS or _is_secret_option(option) else _mask_word(text)
 
 
 def _is_secret_option(option: str) -> bool:
@@ -115,13 +115,13 @@ def _is_secret_option(option: str) -> bool:
     return is_secret_name(name) or _SECRET_PART.search(name) is not None
 
 
-def _plain(word: str) -> str:
+def _mask_word(word: str) -> str:
     """Return a word without what looks secret in it by its name or form."""
     if _VARIABLE.fullmatch(word):
         return word
     given = _ASSIGNMENT.fullmatch(word) or _HEADER.fullmatch(word)
     if given and _is_secret_option(given["name"]) or given and given["name"].lower() == "authorization":
-        return f"{word[: given.start('value')]}{_hidden(given['value'])}"
+        return f"{word[: given.start('value')]}{_hide_value(given['value'])}"
     if _KEY.fullmatch(word):
         return _HIDDEN
     return mask_named(_URL.sub(lambda match: _without_secrets(match[0]), word))
@@ -140,12 +140,12 @@ def _without_secrets(url: str) -> str:
     return urlunsplit((place.scheme, server, place.path, query, _HIDDEN if place.fragment else ""))
 
 
-def _quoted(text: str) -> str:
+def _quote_value(text: str) -> str:
     """Return a text as a word of a command line; a variable stays as it is written."""
-    return text if _PLAIN_WORD.fullmatch(text) or text == _HIDDEN else _word(text)
+    return text if _PLAIN_WORD.fullmatch(text) or text == _HIDDEN else _quote_word(text)
 
 
-def _word(text: str) -> str:
+def _quote_word(text: str) -> str:
     r"""Return a text as a word of a command line.
 
     One with signs that can't be seen stands in `$'…'`, as a shell has it: `\n` is a line break only there.

@@ -202,7 +202,7 @@ class Session(NotebookAccess, Closing):
             here, self._cut_off = self._cut_off, None
             if here is None:
                 raise ConfigError(f"{self.id}: no request was cut off; ask one")
-            self._begin()
+            self._begin_request()
             self._budget.open_round(here, goes_on=True)
             return self._take_steps()
 
@@ -212,7 +212,7 @@ class Session(NotebookAccess, Closing):
                 self.step(role)
         return self.close_round()
 
-    def _begin(self) -> None:
+    def _begin_request(self) -> None:
         self._idle.stop()
         self._cancelled = self._awaited or threading.Event()  # a question that nobody waits for any more keeps its own
         self._stop_reason = ""
@@ -305,7 +305,7 @@ class Session(NotebookAccess, Closing):
             self._refuse_second()
             variables = {} if variables is None else variables
             given = self.inputs.checked_files(text, files, variables, images)
-            self._begin()
+            self._begin_request()
             here = Round(text)
             with contextlib.ExitStack() as undo:  # files can't be copied, or the journal not be written
                 undo.callback(self._idle.start, self._settings.idle_seconds)
@@ -340,7 +340,7 @@ class Session(NotebookAccess, Closing):
             images: URLs of images that go along.
         """
         seen = tuple(Attachment(AttachmentType.image_url, url) for url in images)
-        return self._add(Post(send_from, send_to or self.entry, text, seen), "")
+        return self._add_post(Post(send_from, send_to or self.entry, text, seen), "")
 
     def remember(self, past: Round) -> None:
         """Take in a round that was lived elsewhere: in a chat that is resumed, or in an earlier session.
@@ -538,7 +538,7 @@ class Session(NotebookAccess, Closing):
                     self.emit(BoardWritten(here.id, name, bulletin))
             if role.name == self.entry:
                 self._budget.check_loop(here, post)
-            return self._add(post, post_id)
+            return self._add_post(post, post_id)
 
     @contextlib.contextmanager
     def _closing_what_fails(self) -> Iterator[None]:
@@ -556,7 +556,7 @@ class Session(NotebookAccess, Closing):
             return self._stop_reason or _STOPPED
         return str(error) or (_STOPPED if isinstance(error, KeyboardInterrupt) else type(error).__name__)
 
-    def _add(self, post: Post, post_id: str) -> Post:
+    def _add_post(self, post: Post, post_id: str) -> Post:
         here = self._open_one()
         here.posts.append(post)
         for event in post_events(self.rounds, post, here.posts[:-1], post_id=post_id):

@@ -75,7 +75,7 @@ def read_settings(
         SettingsError: an unknown key or a wrong value; says where it stands.
     """
     place = project_folder(project) if project else current_folder()
-    make = _reader(keywords, place, environ)
+    make = _settings_factory(keywords, place, environ)
     trusted_once = bool(TrustStore.of_user(named=bool(project)).read(place)[0])
     how = Trust.full if trust else Trust.named if project else Trust.none
     found = make(trust=how, looks_outside=trust or trusted_once)  # else nothing says that it may name other places
@@ -122,10 +122,10 @@ def review_folder(
         SettingsError: as `read_settings`.
     """
     place = project_folder(project) if project else current_folder()
-    return Review(_reader(keywords, place, environ)(trust=Trust.named if project else Trust.none))
+    return Review(_settings_factory(keywords, place, environ)(trust=Trust.named if project else Trust.none))
 
 
-def _reader(
+def _settings_factory(
     keywords: Mapping[str, Any] | None, place: Path, environ: Mapping[str, str] | None
 ) -> functools.partial[Settings]:
     environ = os.environ if environ is None else environ

@@ -70,22 +70,22 @@ class Team:
     @property
     def folder(self) -> Path | None:
         """The folder in which code runs; None if no kernel is there yet."""
-        return next((role.folder for role in self._placed if role.folder), None)
+        return next((role.folder for role in self._placed_roles if role.folder), None)
 
     @property
     def where(self) -> str:
         """Describe in one line where code runs now; `no kernel` if no role runs any."""
-        return "; ".join(dict.fromkeys(role.where for role in self._placed)) or "no kernel"
+        return "; ".join(dict.fromkeys(role.where for role in self._placed_roles)) or "no kernel"
 
     @property
     def plugin_names(self) -> list[str]:
         """What code may call, beside Python's own."""
-        return [name for role in self._placed for name in role.plugin_names]
+        return [name for role in self._placed_roles for name in role.plugin_names]
 
     @property
     def plugin_files(self) -> dict[str, str]:
         """The YAML or Python files of the plugins that were read from one, by name, where their role tells them."""
-        return {name: file for role in self._placed for name, file in getattr(role, "plugin_files", {}).items()}
+        return {name: file for role in self._placed_roles for name, file in getattr(role, "plugin_files", {}).items()}
 
     @property
     def runner(self) -> Any:
@@ -136,7 +136,7 @@ class Team:
                 role.interrupt()
 
     @property
-    def _placed(self) -> list[Placed]:
+    def _placed_roles(self) -> list[Placed]:
         return [role for role in self.roles if isinstance(role, Placed)]
 
 

@@ -109,7 +109,7 @@ class Review:
         origin = self.settings.origin  # what the caller says holds instead
         prompts = self.settings.prompt_settings
         named = [prompt.key for prompt in prompts if origin(prompt.key) == prompt.setting.origin]
-        return (*named, *(_relative(path, self.folder) for path in files))
+        return (*named, *(_shown_path(path, self.folder) for path in files))
 
     def line(self, how: str, *, brings_code: bool = True) -> str:
         """Return one line that names all that is left out; empty if nothing is; nothing outside of it is looked at.
@@ -125,14 +125,15 @@ class Review:
         first = {want.name: want for want in reversed(sorted(wants, key=rank))}
         wants = tuple(sorted(wants, key=lambda want: (want is not first[want.name], rank(want))))  # the least is cut
         for max_chars in _MAX_BRIEF_CHARS:  # no long words about one thing hide the name of another
-            named = [f"{w.name} ({_shortened(w.brief, max_chars)})" if w.brief else w.name for w in wants]
+            named = [f"{w.name} ({_shorten_name(w.brief, max_chars)})" if w.brief else w.name for w in wants]
             if sum(map(len, named)) <= _MAX_LISTED_CHARS:
                 break
-        listed = _listed(named, most=_MAX_PROMPTS, max_chars=_MAX_PROMPTS_CHARS, max_name_chars=_MAX_WANT_CHARS)
+        listed = _list_names(named, most=_MAX_PROMPTS, max_chars=_MAX_PROMPTS_CHARS, max_name_chars=_MAX_WANT_CHARS)
         care = "look at its files before you " if listed.endswith(" more") else ""
-        return f"{self.title()} (not trusted): left out {listed}; {care}trust this folder with {how}{self._elsewhere()}"
+        trust = f"{care}trust this folder with {how}{self._settings_elsewhere()}"
+        return f"{self.title()} (not trusted): left out {listed}; {trust}"
 
-    def _elsewhere(self) -> str:
+    def _settings_elsewhere(self) -> str:
         """Return in words what lets in the settings of a file that no trust in this folder says anything of."""
         files = {entry.setting.file for entry in self.settings.left_out if entry.setting.file is not None}
         out = sorted(str(file) for file in files if not file.resolve().is_relative_to(self.folder))
@@ -155,16 +156,16 @@ class Review:
 
     def title(self) -> str:
         """Return the folder's path as it is shown."""
-        return _shortened(visible_line(str(self.folder)), _MAX_WANT_CHARS)
+        return _shorten_name(visible_line(str(self.folder)), _MAX_WANT_CHARS)
 
     def prompts_line(self) -> str:
         """Return the names of `prompts` as far as a person reads them, on one line."""
-        return _listed(self.prompt_sources, most=_MAX_PROMPTS, max_chars=_MAX_PROMPTS_CHARS)
+        return _list_names(self.prompt_sources, most=_MAX_PROMPTS, max_chars=_MAX_PROMPTS_CHARS)
 
     def files_if_trusted(self) -> TrustedFiles | None:
         """Return the folder's files if the user trusts it as it is now; None if not."""
         known, _ = self._store.read(self.folder)
-        sha256, files, _ = self._hashed() if known else ("", None, "")
+        sha256, files, _ = self._hash_folder() if known else ("", None, "")
         return replace(files, trust=known) if files and known == sha256 else None
 
     def problem(self) -> str:
@@ -175,7 +176,7 @@ class Review:
         """Remember that the user trusts this folder as long as its hash is this one; return a problem, or nothing."""
         if not sha256:
             return f"it is not trusted: {self.no_hash_reason()}"
-        programs = self._programs()
+        programs = self._program_places()
         problem = self._store.remember(self.folder, sha256, programs)
         try:  # looked at afterwards: a kernel that comes now ends it by itself
             writable = writable_by_code(programs)
@@ -188,10 +189,10 @@ class Review:
             problem = f"it holds until this program ends: {why}"
         return visible_line(problem)
 
-    def _programs(self) -> tuple[str, ...]:
+    def _program_places(self) -> tuple[str, ...]:
         """Return where programs lie that the folder's trust starts: first names below it, and folders elsewhere."""
         starts = any(want.name in _STARTED or want.name.endswith(PROGRAM_OF_ROLE) for want in self.wants)
-        _, files, _ = self._hashed() if starts else ("", None, "")
+        _, files, _ = self._hash_folder() if starts else ("", None, "")
         base, found = f"{self.folder}{os.sep}", set[str]()
         for place in files.places() if files else ():
             found.add(base + place[len(base) :].split(os.sep)[0] if place.startswith(base) else os.path.dirname(place))
@@ -206,22 +207,22 @@ class Review:
 
         Its settings files, what they name, code and YAML of roles and plugins, what roles import there, and examples.
         """
-        return self._hashed()[0]
+        return self._hash_folder()[0]
 
     def no_hash_reason(self) -> str:
         """Return in words why there is no hash: the files are too many, or can't be looked through."""
-        return self._hashed()[2]
+        return self._hash_folder()[2]
 
-    def _hashed(self) -> tuple[str, TrustedFiles | None, str]:
+    def _hash_folder(self) -> tuple[str, TrustedFiles | None, str]:
         wants = [(want.name, want.does) for want in self.wants]  # before the files: what it has read is what is hashed
         try:
             folders = list(self._code_folders())
-            with reading_once(self._kept):
+            with reading_once(self._kept_contents):
                 files = TrustedFiles.hashed(
                     self.folder,
-                    self._files(folders),
+                    self._files_to_hash(folders),
                     folders=[*folders, *(self.folder / example for example in EXAMPLES)],
-                    contents={**self._kept, **self._contents},
+                    contents={**self._kept_contents, **self._settings_contents},
                 )
         except ConfigError as error:
             return "", None, visible_line(str(error))
@@ -229,7 +230,7 @@ class Review:
         return hashlib.sha256(found.encode()).hexdigest(), files, ""
 
     @property
-    def _contents(self) -> dict[Path, bytes | None]:
+    def _settings_contents(self) -> dict[Path, bytes | None]:
         """What was read of the settings files, by the names under which they are hashed."""
         texts = dict(self.settings.texts)
         for path in settings_files(self.settings.project or Path()):
@@ -244,7 +245,7 @@ class Review:
     @functools.cached_property
     def _settings_wanted(self) -> tuple[Want, ...]:
         wants: list[Want] = []
-        with reading_once(self._kept):
+        with reading_once(self._kept_contents):
             for entry in self.settings.left_out:
                 wants += wants_of(entry, self.folder, looks_outside=self.looks_outside)
         places = [(entry.key, entry.setting.value) for entry in self.settings.folder_role_settings]
@@ -264,45 +265,45 @@ class Review:
     def _unshown_places(self) -> Iterator[tuple[str, str]]:
         """Yield where the examples, plugins and roles of a named folder lie, and links in those of one that isn't."""
         if self.settings.trust is Trust.none:  # what else it has of these is shown with the rest, if anything is
-            named = (self._plugin_folder, *self._roles.values(), *self._named_roles()) * self._shows_code
+            named = (self._plugin_folder, *self._role_folders.values(), *self._named_roles()) * self._shows_code
             inside = [folder for folder in named if self.looks_outside or not step_out_of(self.folder, folder)]
             yield from (("links", os.path.relpath(link, self.folder)) for link in links_below(inside))
             return
         for path in example_files(self.folder, inside=not self.looks_outside):
             yield "examples", os.path.relpath(path, self.folder)
         yield "plugins", os.path.relpath(self._plugin_folder, self.folder)
-        yield from (("roles", os.path.relpath(folder, self.folder)) for folder in self._roles.values())
+        yield from (("roles", os.path.relpath(folder, self.folder)) for folder in self._role_folders.values())
 
     @functools.cached_property
-    def _kept(self) -> dict[Path, bytes | None]:
+    def _kept_contents(self) -> dict[Path, bytes | None]:
         """What was read of the folder's files for what is shown: these bytes are hashed, whatever lies there then."""
         return {}
 
     @functools.cached_property
-    def _roles(self) -> dict[str, Path]:
+    def _role_folders(self) -> dict[str, Path]:
         """The folders of the folder's roles, found once: those that are shown, and hashed."""
         if not self.looks_outside:
-            return roles_inside(self.folder, self._placed("session", "role_folder"))[0]
+            return roles_inside(self.folder, self._folder_setting("session", "role_folder"))[0]
         with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
-            return role_folders(self.folder, self._placed("session", "role_folder"))
+            return role_folders(self.folder, self._folder_setting("session", "role_folder"))
         return {}
 
     @property
     def _role_places(self) -> list[Path]:
-        return role_places(self.folder, self._placed("session", "role_folder"))
+        return role_places(self.folder, self._folder_setting("session", "role_folder"))
 
     @functools.cached_property
-    def _plugins(self) -> tuple[PluginsRead, tuple[PluginSpec, ...]]:
+    def _folder_plugins(self) -> tuple[PluginsRead, tuple[PluginSpec, ...]]:
         """The folder's plugins, found once: those that are shown, and hashed."""
         place = self._plugin_folder
         read = PluginsRead(place, inside=None if self.looks_outside else self.folder)
         seen = self.looks_outside or not step_out_of(self.folder, place)
-        with reading_once(self._kept):
+        with reading_once(self._kept_contents):
             return read, tuple(read.specs()) if seen and os.path.isdir(place) else ()
 
     @property
     def _plugin_folder(self) -> Path:
-        return self.folder / self._placed("plugin", "folder")
+        return self.folder / self._folder_setting("plugin", "folder")
 
     @property
     def _shows_code(self) -> bool:
@@ -320,40 +321,47 @@ class Review:
         if more and not self.looks_outside:
             yield Want("examples", "")
         elif more:
-            named = [_relative(path, self.folder) for path in more[:_MAX_EXAMPLES_NAMED]]
-            listed = _listed(named, max_chars=_MAX_WANT_CHARS // 2, max_name_chars=_MAX_WANT_CHARS // 2)
+            named = [_shown_path(path, self.folder) for path in more[:_MAX_EXAMPLES_NAMED]]
+            listed = _list_names(named, max_chars=_MAX_WANT_CHARS // 2, max_name_chars=_MAX_WANT_CHARS // 2)
             yield Want("examples", f"{len(more)} more of its texts become part of prompts: {listed}")
-        for name, folder in self._roles.items():
-            place = _relative(folder, self.folder)
+        for name, folder in self._role_folders.items():
+            place = _shown_path(folder, self.folder)
             yield Want("roles", f"{visible_line(name)}: Python in {place}, {_HERE}", place, starts=True)
-        read, specs = self._plugins
-        if python := [_relative(path, self.folder) for path in sorted(read.files) if path.name.endswith(".py")]:
+        read, specs = self._folder_plugins
+        if python := [_shown_path(path, self.folder) for path in sorted(read.files) if path.name.endswith(".py")]:
             where = "run in the sandbox, or outside it where they say `runs_in: host`"
-            names = _listed(python, max_chars=_MAX_WANT_CHARS // 2, max_name_chars=_MAX_WANT_CHARS // 2)
+            names = _list_names(python, max_chars=_MAX_WANT_CHARS // 2, max_name_chars=_MAX_WANT_CHARS // 2)
             yield Want("plugins", f"Python in {names}: {where}", names, starts=True)
         for spec in specs:
             if spec.runs_in == "host":
                 name = visible_line(spec.name)
-                place = _relative(spec.source(), self.folder, looks_outside=self.looks_outside)
+                place = _shown_path(spec.source(), self.folder, looks_outside=self.looks_outside)
                 brief = f"{name} outside the sandbox"
                 yield Want("plugins", f"{name}: Python in {place}, {_HERE}", brief, starts=True)
         if read.left_out:
-            unread = [_relative(path, self.folder) for path in read.left_out]
-            text = f"{_listed(unread, max_chars=_MAX_WANT_CHARS // 2)}: too large to be read before you trust it"
+            unread = [_shown_path(path, self.folder) for path in read.left_out]
+            text = f"{_list_names(unread, max_chars=_MAX_WANT_CHARS // 2)}: too large to be read before you trust it"
             yield Want("plugins", f"{text}; plugins in it may run outside the sandbox", text, starts=True)
         if read.problem:
-            text = f"{_relative(self._plugin_folder, self.folder)}: {visible_line(read.problem)}"
+            text = f"{_shown_path(self._plugin_folder, self.folder)}: {visible_line(read.problem)}"
             yield Want("plugins", f"{text}; none of them is used", text, starts=True)
 
     def _links_wanted(self) -> Iterator[Want]:
         """Yield the links out of the folder in whose place plugins, roles or examples would be, as they are written."""
         places = [("examples", self.folder / example) for example in EXAMPLES]
-        places += [("roles", link) for link in roles_inside(self.folder, self._placed("session", "role_folder"))[1]]
+        places += [
+            ("roles", link) for link in roles_inside(self.folder, self._folder_setting("session", "role_folder"))[1]
+        ]
         own = [self._plugin_folder] * all(entry.key != "plugin.folder" for entry in self.settings.left_out)
-        places += [("plugins", link) for link in (*own, *self._plugins[0].outside)]
+        places += [("plugins", link) for link in (*own, *self._folder_plugins[0].outside)]
         for name, place in places:
             if out := step_out_of(self.folder, place):
-                yield Want(name, "", f"{_below(place, self.folder)} -> {visible_line(out)}", starts=name != "examples")
+                yield Want(
+                    name,
+                    "",
+                    f"{_visible_path_below(place, self.folder)} -> {visible_line(out)}",
+                    starts=name != "examples",
+                )
 
     def _as_found(self, files: Iterable[Path]) -> Iterator[Path]:
         """Return files without those that would be roles or plugins, and appeared after these were found.
@@ -364,10 +372,10 @@ class Review:
         if not self._shows_code:
             yield from files
             return
-        named, known = self._plugin_folder, set(map(os.path.abspath, self._plugins[0].files))
+        named, known = self._plugin_folder, set(map(os.path.abspath, self._folder_plugins[0].files))
         plugins = {os.path.abspath(path) for path in (named, named / "plugins")}
         places = [Path(os.path.abspath(path)) for path in self._role_places]
-        roles = {os.path.abspath(role) for role in self._roles.values()}
+        roles = {os.path.abspath(role) for role in self._role_folders.values()}
         for path in files:
             place = str(path.parent)
             is_plugin = place in plugins and path.name.endswith(PLUGIN_SUFFIXES)
@@ -375,7 +383,7 @@ class Review:
                 continue
             yield path
 
-    def _placed(self, section: str, name: str) -> str:
+    def _folder_setting(self, section: str, name: str) -> str:
         """Return a folder that a setting names, also one that is left out."""
         values = [entry.setting.value for entry in self.settings.left_out if entry.key == f"{section}.{name}"]
         if values and f"{section}.{name}" not in self.settings.overridden:
@@ -387,11 +395,11 @@ class Review:
     def _code_folders(self) -> Iterator[Path]:
         """Return the folders whose code may be loaded; they need not exist yet."""
         yield from self._role_places
-        yield from self._roles.values()
+        yield from self._role_folders.values()
         yield self._plugin_folder
         named = list(self._named_roles())
         yield from named
-        if self._roles or any(lies_in(path, self.folder) for path in named):
+        if self._role_folders or any(lies_in(path, self.folder) for path in named):
             yield self.folder  # they may import from the top of the folder
 
     def _named_roles(self) -> Iterator[Path]:
@@ -401,7 +409,7 @@ class Review:
             named.append(self.settings.read("session", SessionSettings).roles)
         yield from (self.folder / text for value in named for text in value if "/" in text or os.sep in text)
 
-    def _files(self, code_folders: Sequence[Path]) -> Iterator[Path]:
+    def _files_to_hash(self, code_folders: Sequence[Path]) -> Iterator[Path]:
         """Yield the files that are hashed.
 
         Raises:
@@ -462,7 +470,7 @@ def trust_lines(
     hidden = {path for path in unused if path not in settings.examples}
     used = [path for path in examples or () if settings.trust is Trust.none]
     texts = review.names_of_prompts(dict.fromkeys([*(f for f in review.prompt_files if f not in hidden), *used]))
-    listed = _listed(texts, most=_MAX_PROMPTS, max_chars=_MAX_PROMPTS_CHARS)
+    listed = _list_names(texts, most=_MAX_PROMPTS, max_chars=_MAX_PROMPTS_CHARS)
     shown = f"text of {review.title()} (not trusted) that becomes part of prompts: {listed}"
     problem = review.problem() if settings.trust is not Trust.full else ""
     lines = (review.line(how, brings_code=brings_code), shown if texts and prompts else "", problem)
@@ -527,29 +535,7 @@ def distrusted_folder(settings: Settings, *, opening: bool = False) -> Path | No
     return here
 
 
-def refuse_link(settings: Settings) -> None:
-    """Refuse to keep sessions behind a link in a folder that is not trusted; nothing behind it is looked at.
-
-    Args:
-        settings: Say where sessions are kept, and whether that is the default.
-
-    Raises:
-        ConfigError: the default, `.tw/sessions`, is a link, or lies behind one.
-    """
-    folder = Path.cwd().resolve()
-    trusted = settings.trust is Trust.full and settings.project is not None and settings.project.resolve() == folder
-    if trusted or settings.origin("session.workspace") != Settings.DEFAULT:
-        return
-    for name in Path(settings.read("session", SessionSettings).workspace).parts:
-        folder /= name
-        if folder.is_symlink():
-            raise ConfigError(
-                f"{folder} is a link to {os.readlink(folder)}; say where sessions are kept: --workspace, or the "
-                "setting session.workspace"
-            )
-
-
-def _listed(
+def _list_names(
     names: Sequence[str],
     *,
     most: int = _MAX_NAMES,
@@ -566,7 +552,7 @@ def _listed(
     """
     shown: list[str] = []
     for name in names[:most]:
-        name = _shortened(name, max_name_chars)
+        name = _shorten_name(name, max_name_chars)
         if sum(map(len, shown)) + len(name) > max_chars:
             break
         shown.append(name)
@@ -574,7 +560,7 @@ def _listed(
     return f"{', '.join(shown)}{f' and {more} more' if more else ''}"
 
 
-def _shortened(name: str, max_chars: int) -> str:
+def _shorten_name(name: str, max_chars: int) -> str:
     """Return head and tail of a name that is longer than a person reads, with how much is left out.
 
     Args:
@@ -585,11 +571,11 @@ def _shortened(name: str, max_chars: int) -> str:
     return name if len(name) <= max_chars else f"{name[:half]}[{len(name) - 2 * half} characters]{name[-half:]}"
 
 
-def _below(path: Path, folder: Path) -> str:
+def _visible_path_below(path: Path, folder: Path) -> str:
     return visible_line(str(path.relative_to(folder) if path.is_relative_to(folder) else path))
 
 
-def _relative(path: Path, folder: Path, *, looks_outside: bool = True) -> str:
+def _shown_path(path: Path, folder: Path, *, looks_outside: bool = True) -> str:
     """Return a path as seen from a folder; one that leads over links, with where they lead."""
     if not path.is_relative_to(folder):
         return visible_line(str(path))

@@ -59,7 +59,7 @@ def read_copies(root: Path, name: str = COPIES) -> dict[str, Copied]:
             return {}
         plain = bounded_json.loads(unsealed(line))
         return {
-            copy: Copied(str(one["source"]), _pair(one["was"]), _pair(one["copy"]), one["given"] is True)
+            copy: Copied(str(one["source"]), _read_stamp(one["was"]), _read_stamp(one["copy"]), one["given"] is True)
             for copy, one in plain.items()
         }
     except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
@@ -81,7 +81,7 @@ def write_copies(root: Path, copies: Mapping[str, Copied], name: str = COPIES) -
         opened.copy_in(io.BytesIO(line), name, mode=0o600)
 
 
-def _pair(plain: Sequence[int]) -> Stamp:
+def _read_stamp(plain: Sequence[int]) -> Stamp:
     time, size = plain
     return int(time), int(size)
 

@@ -22,9 +22,10 @@ from tw_autogen.safe_folder import SafeFolder, open_or_make_folder, real_path
 from tw_autogen.session.earlier_session import has_own_mark
 from tw_autogen.session.event_journal import is_marked_open
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.trust_review import distrusted_folder, refuse_link
+from tw_autogen.session.trust_review import distrusted_folder
 from tw_autogen.session_layout import FILES, JOURNAL
 from tw_autogen.settings import Settings
+from tw_autogen.settings_trust import Trust
 
 _VARIABLES = f"{FILES}/.checkpoint/variables"
 """The copy of the variables of a session's code, below its folder."""
@@ -94,6 +95,28 @@ def chosen_folder(settings: Settings, named: Path | str | None) -> Path:
     return named_folder(workspace, writable=writable, distrusted=distrusted)
 
 
+def refuse_link(settings: Settings) -> None:
+    """Refuse to keep sessions behind a link in a folder that is not trusted; nothing behind it is looked at.
+
+    Args:
+        settings: Say where sessions are kept, and whether that is the default.
+
+    Raises:
+        ConfigError: the default, `.tw/sessions`, is a link, or lies behind one.
+    """
+    folder = Path.cwd().resolve()
+    trusted = settings.trust is Trust.full and settings.project is not None and settings.project.resolve() == folder
+    if trusted or settings.origin("session.workspace") != Settings.DEFAULT:
+        return
+    for name in Path(settings.read("session", SessionSettings).workspace).parts:
+        folder /= name
+        if folder.is_symlink():
+            raise ConfigError(
+                f"{folder} is a link to {os.readlink(folder)}; say where sessions are kept: --workspace, or the "
+                "setting session.workspace"
+            )
+
+
 def past_sessions(workspace: Path, *, sized: bool = True) -> list[PastSession]:
     """Return the sessions of a workspace, the newest first.
 
@@ -105,7 +128,7 @@ def past_sessions(workspace: Path, *, sized: bool = True) -> list[PastSession]:
         sized: Add up their sizes, and read their questions; otherwise these are 0 and empty.
     """
     try:
-        with _opened(workspace) as opened:
+        with _open_workspace(workspace) as opened:
             return _past_of(opened, sized=sized)
     except OSError:
         return []
@@ -133,7 +156,7 @@ def session_folder(wanted: Path | str | None, workspace: Path) -> Path:
     matching = [full] if full in names else [name for name in names if name.startswith(full)]
     if len(matching) == 1:
         try:
-            with _opened(workspace) as opened:
+            with _open_workspace(workspace) as opened:
                 return _real_folder(opened, matching[0])
         except OSError as error:
             raise ConfigError(f"{wanted}: not opened: {error.strerror or error}") from error
@@ -155,7 +178,7 @@ def _folder_at(named: Path) -> Path:
     given = Path(os.path.abspath(os.path.expanduser(named)))
     for one in (given, given.parent) if given.name == FILES else (given,):
         try:
-            with _opened(one) as opened:
+            with _open_workspace(one) as opened:
                 if opened.has_file(JOURNAL):
                     return _real_folder(opened, ".")
         except FileNotFoundError:
@@ -180,7 +203,7 @@ def _last_session(workspace: Path) -> Path:
         ConfigError: there is none, or it is open.
     """
     try:
-        with _opened(workspace) as opened:
+        with _open_workspace(workspace) as opened:
             last = None
             for one in _past_of(opened, sized=False):
                 if _first_question(opened, one.id):
@@ -226,14 +249,14 @@ def remove_session(folder: Path) -> None:
         raise ConfigError(f"{folder}: not removed: its name is none of a session ({_PREFIX}…)")
     try:
         with SafeFolder.without_links(folder.parent) as workspace:
-            if _past(workspace, folder.name, sized=False).is_open:
+            if _past_session(workspace, folder.name, sized=False).is_open:
                 raise ConfigError(f"{folder.name} is open in another process; close it there first")
             workspace.remove_tree(folder.name)
     except OSError as error:
         raise ConfigError(f"{folder}: not removed: {error.strerror or error}") from error
 
 
-def _opened(workspace: Path) -> SafeFolder:
+def _open_workspace(workspace: Path) -> SafeFolder:
     with SafeFolder(Path.cwd()) as here:
         if name := here.name_of(workspace):
             return here.open_folder(name)
@@ -247,7 +270,7 @@ def _past_of(workspace: SafeFolder, *, sized: bool, made_here: bool = False) -> 
             with contextlib.suppress(OSError):
                 if made_here and not _made_here(workspace, entry.name):
                     continue
-                found.append(_past(workspace, entry.name, sized=sized))
+                found.append(_past_session(workspace, entry.name, sized=sized))
     return sorted(found, key=lambda one: one.days)
 
 
@@ -280,7 +303,7 @@ def prune_sessions(
         days = settings.keep_days if settings.keep_days > 0 else math.inf
         variables_days, variables_mb = settings.variables_days, settings.variables_mb
     try:
-        opened = _opened(workspace)
+        opened = _open_workspace(workspace)
     except FileNotFoundError:
         return gone, problems
     except OSError as error:
@@ -360,7 +383,7 @@ def ignore_in_git(workspace: Path, *, distrusted: bool) -> None:
             _log.warning("%s/%s is not ours: git may take sessions up, with all that is asked", above, _GITIGNORE)
 
 
-def _past(workspace: SafeFolder, name: str, *, sized: bool) -> PastSession:
+def _past_session(workspace: SafeFolder, name: str, *, sized: bool) -> PastSession:
     with workspace.open_file(f"{name}/{JOURNAL}") as journal:
         if not belongs_to_user(os.fstat(journal.fileno())):
             raise PermissionError(errno.EPERM, "another user's", name)

@@ -101,7 +101,7 @@ class FakeKernel:
             function: What is called.
             seconds: Not used.
         """
-        self.served[name] = _served(function)
+        self.served[name] = _with_submit(function)
 
     def put(self, name: str, value: Any) -> None:
         """Keep the value in `values`.
@@ -177,7 +177,7 @@ class FakeKernel:
             raise AssertionError(f"the fake kernel ran {len(self.cells)} of {len(self._answers)} cells")
 
 
-def _served(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_submit(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function as code in a kernel sees it: with `submit`, which here runs it at once."""
 
     @functools.wraps(function, updated=())

@@ -83,7 +83,7 @@ def check_host(driver: HostDriver) -> list[str]:
 
 def _one_request_is_four_posts(driver: HostDriver) -> None:
     model = ScriptedModel([plans("compute 6*7"), codes("6 * 7"), plans("It is 42.", to="User")])
-    with _opened(driver, model) as agent:
+    with _open_agent(driver, model) as agent:
         answer = driver.ask(agent, "what is 6*7?")
         (here,) = driver.rounds(agent)
     path = [(post.send_from, post.send_to) for post in here.posts]
@@ -98,7 +98,7 @@ def _one_request_is_four_posts(driver: HostDriver) -> None:
 def _the_kernel_remembers_until_a_fresh_conversation(driver: HostDriver) -> None:
     look = (plans("look"), codes("'kept' in globals()"), plans("Looked.", to="User"))
     model = ScriptedModel([plans("keep"), codes("kept = 7"), plans("Kept.", to="User"), *look, *look])
-    with _opened(driver, model) as agent:
+    with _open_agent(driver, model) as agent:
         driver.ask(agent, "keep seven")
         seen = []
         for fresh in (False, True):
@@ -109,7 +109,7 @@ def _the_kernel_remembers_until_a_fresh_conversation(driver: HostDriver) -> None
 
 def _a_question_back_is_an_answer(driver: HostDriver) -> None:
     model = ScriptedModel([plans("Which column?", to="User", stop="Clarification"), plans("It is 3.", to="User")])
-    with _opened(driver, model) as agent:
+    with _open_agent(driver, model) as agent:
         _expect(driver.ask(agent, "the mean?"), "Which column?")
         _expect(driver.ask(agent, "of units"), "It is 3.")
         _expect([one.state for one in driver.rounds(agent)], [RoundState.finished] * 2)
@@ -118,7 +118,7 @@ def _a_question_back_is_an_answer(driver: HostDriver) -> None:
 
 def _a_failed_round_is_told_and_the_next_one_works(driver: HostDriver) -> None:
     model = ScriptedModel([plans("go"), codes("1"), plans("Hello.", to="User")])
-    with _opened(driver, model, settings={"session.max_posts": 3}) as agent:
+    with _open_agent(driver, model, settings={"session.max_posts": 3}) as agent:
         answer = driver.ask(agent, "go")
         _expect(answer.startswith("I could not answer this request: "), True)
         _expect("session.max_posts" in answer, True)
@@ -128,7 +128,7 @@ def _a_failed_round_is_told_and_the_next_one_works(driver: HostDriver) -> None:
 
 def _files_are_named_with_their_places(driver: HostDriver) -> None:
     model = ScriptedModel([plans("save"), codes("open('seven.txt', 'w').write('7');"), plans("Saved.", to="User")])
-    with _opened(driver, model) as agent:
+    with _open_agent(driver, model) as agent:
         answer = driver.ask(agent, "save seven")
     _expect(answer.startswith("Saved.\n\n- [seven.txt](file://"), True)
     _expect(answer.count("seven.txt"), 2)
@@ -137,7 +137,7 @@ def _files_are_named_with_their_places(driver: HostDriver) -> None:
 def _what_was_spent_is_counted_once(driver: HostDriver) -> None:
     replies = {100: plans("compute"), 50: codes("1"), 25: plans("1", to="User")}
     model = ScriptedModel([Completion(text, usage=Usage(tokens, 0, 1, 1)) for tokens, text in replies.items()])
-    with _opened(driver, model) as agent:
+    with _open_agent(driver, model) as agent:
         driver.ask(agent, "count")
         _expect(driver.spent(agent), 175)
 
@@ -145,7 +145,7 @@ def _what_was_spent_is_counted_once(driver: HostDriver) -> None:
 def _code_asks_an_agent_of_the_hosts(driver: HostDriver) -> None:
     plugin = driver.as_plugin(driver.speaker("lawyer", "It is legal."))
     model = ScriptedModel([plans("ask"), codes("print(lawyer('is it?'))"), plans("Done.", to="User")])
-    with _opened(driver, model, plugins=[plugin]) as agent:
+    with _open_agent(driver, model, plugins=[plugin]) as agent:
         driver.ask(agent, "is it legal?")
         _expect("Printed:\nIt is legal." in driver.rounds(agent)[0].posts[2].message, True)
 
@@ -153,7 +153,7 @@ def _code_asks_an_agent_of_the_hosts(driver: HostDriver) -> None:
 def _the_planner_writes_to_an_agent_of_the_hosts(driver: HostDriver) -> None:
     role = driver.as_role(driver.speaker("lawyer", "It is legal."))
     model = ScriptedModel([plans("is it?", to="lawyer"), plans("Yes.", to="User")])
-    with _opened(driver, model, roles=["planner", role]) as agent:
+    with _open_agent(driver, model, roles=["planner", role]) as agent:
         _expect(driver.ask(agent, "is it legal?"), "Yes.")
         _expect(len(driver.rounds(agent)[0].posts), 4)
     _expect("From: lawyer\nIt is legal." in model.calls[1][-1]["content"], True)
@@ -176,7 +176,7 @@ HOST_CHECKS: Mapping[str, Check] = {
 
 
 @contextmanager
-def _opened(driver: HostDriver, model: ChatModel, **more: Any) -> Iterator[Any]:
+def _open_agent(driver: HostDriver, model: ChatModel, **more: Any) -> Iterator[Any]:
     """Open an agent for one check."""
     agent = driver.open(model, **more)
     try:

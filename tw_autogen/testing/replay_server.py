@@ -68,7 +68,7 @@ def replay_server(
         >>> config["base_url"].endswith("/v1")
         True
     """
-    server = ReplayServer(_model(replies), port=port)
+    server = ReplayServer(_as_model(replies), port=port)
     thread = threading.Thread(target=server._http.serve_forever, kwargs={"poll_interval": 0.02}, name="replay server")
     thread.start()
     try:
@@ -79,7 +79,7 @@ def replay_server(
         server._http.server_close()
 
 
-def _model(replies: Recording | Path | str | Sequence[str | Completion] | ChatModel) -> ChatModel:
+def _as_model(replies: Recording | Path | str | Sequence[str | Completion] | ChatModel) -> ChatModel:
     if isinstance(replies, (Recording, Path, str)):
         return ReplayModel(replies)
     return replies if isinstance(replies, ChatModel) else ReplayModel(Recording.of(replies))
@@ -134,23 +134,23 @@ class _Handler(BaseHTTPRequestHandler):
             wants_usage = bool((request.get("stream_options") or {}).get("include_usage"))
             self._stream(completion, number=len(owner.requests), wants_usage=wants_usage)
         else:
-            self._send(200, _whole(completion, number=len(owner.requests)))
+            self._send(200, _completion_body(completion, number=len(owner.requests)))
 
     def _refuse(self, status: int, message: str) -> None:
         self._send(status, {"error": {"message": message, "type": "replay", "code": None}})
 
     def _send(self, status: int, body: Mapping[str, Any]) -> None:
         content = json.dumps(body, ensure_ascii=False).encode()
-        self._begin(status, "application/json", length=len(content))
+        self._send_headers(status, "application/json", length=len(content))
         self._write(content)
 
     def _stream(self, completion: Completion, *, number: int, wants_usage: bool) -> None:
-        self._begin(200, "text/event-stream")
+        self._send_headers(200, "text/event-stream")
         for chunk in _chunks(completion, number=number, wants_usage=wants_usage):
             self._write(f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n".encode())
         self._write(b"data: [DONE]\n\n")
 
-    def _begin(self, status: int, kind: str, *, length: int | None = None) -> None:
+    def _send_headers(self, status: int, kind: str, *, length: int | None = None) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("x-should-retry", "false")  # the answer would be the same, or the next one
@@ -165,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # the client has gone away
 
 
-def _head(completion: Completion, number: int, kind: str) -> dict[str, Any]:
+def _response_head(completion: Completion, number: int, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{number}", "object": kind, "created": 0, "model": completion.model or "recording"}
 
 
@@ -186,16 +186,16 @@ def _tool_calls(completion: Completion) -> list[dict[str, Any]]:
     ]
 
 
-def _whole(completion: Completion, *, number: int) -> dict[str, Any]:
+def _completion_body(completion: Completion, *, number: int) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": completion.text}
     if completion.tool_calls:
         message |= {"content": completion.text or None, "tool_calls": _tool_calls(completion)}
     choice = {"index": 0, "message": message, "finish_reason": completion.finish_reason}
-    return {**_head(completion, number, "chat.completion"), "choices": [choice], "usage": _usage(completion)}
+    return {**_response_head(completion, number, "chat.completion"), "choices": [choice], "usage": _usage(completion)}
 
 
 def _chunks(completion: Completion, *, number: int, wants_usage: bool) -> Iterator[dict[str, Any]]:
-    head = _head(completion, number, "chat.completion.chunk")
+    head = _response_head(completion, number, "chat.completion.chunk")
     text = completion.text
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": text[index : index + _PIECE_CHARS]} for index in range(0, len(text), _PIECE_CHARS)]

@@ -59,7 +59,7 @@ def check_role(
         >>> check_role(Parrot)[0]
         'it_has_a_name_and_an_intro'
     """
-    trial = _Trial(_maker(make) if isinstance(make, str | Path) else make, ask, files or {})
+    trial = _Trial(_role_maker(make) if isinstance(make, str | Path) else make, ask, files or {})
     for name, check in ROLE_CHECKS.items():
         try:
             check(trial)
@@ -70,7 +70,7 @@ def check_role(
     return list(ROLE_CHECKS)
 
 
-def _maker(wanted: str | Path) -> Callable[[], Role]:
+def _role_maker(wanted: str | Path) -> Callable[[], Role]:
     """Return what makes a role that is named, with its own settings, where nobody is to be asked."""
     spec = find_role(wanted)
     return lambda: spec.make(_no_model, more={"ranker": LexicalRanker, "approve": lambda: None})

@@ -80,7 +80,7 @@ class ScriptedModel(BaseChatModel):
             step = self.steps[len(self.calls)]
             raise AssertionError(
                 f"the scripted model was asked {len(self.calls)} of {len(self.steps)} times; the next step would have "
-                f"been {_head(step)}"
+                f"been {_short_repr(step)}"
             )
 
 
@@ -170,9 +170,9 @@ def _asked_too_often(steps: int, messages: list[dict[str, Any]]) -> str:
     times = "once" if steps == 1 else f"{steps} times"
     return (
         f"the scripted model was to be asked {times}, and is asked once more; last message, from "
-        f"{last.get('role')}: {_head(last.get('content'))}"
+        f"{last.get('role')}: {_short_repr(last.get('content'))}"
     )
 
 
-def _head(value: object) -> str:
+def _short_repr(value: object) -> str:
     return shortened(repr(value), _HEAD_CHARS)

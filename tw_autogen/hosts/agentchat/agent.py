@@ -260,7 +260,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         news: asyncio.Queue[BaseAgentEvent | None] = asyncio.Queue()
         inner: list[BaseAgentEvent | BaseChatMessage] = []
         stopped = threading.Event()
-        work = self._begin(asked, news, stopped)
+        work = self._start_work(asked, news, stopped)
         cancellation_token.link_future(work)
         try:
             while (event := await news.get()) is not None:
@@ -271,7 +271,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             self._conversation.stop(stopped)
             work.cancel()
             raise
-        yield Response(chat_message=self._message(reply, asked), inner_messages=inner)
+        yield Response(chat_message=self._reply_message(reply, asked), inner_messages=inner)
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         """Forget what was said, and end the kernel.
@@ -307,7 +307,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         ended = [round_ for round_ in rounds if round_.state is not RoundState.created]
         await on_thread(lambda: self._conversation.replace_history(ended), name=f"{self.name} loads")
 
-    def _begin(
+    def _start_work(
         self, asked: Sequence[BaseChatMessage], news: asyncio.Queue[BaseAgentEvent | None], stopped: threading.Event
     ) -> asyncio.Future[Reply]:
         """Start the work on a thread; its events go into the queue, and a None after the last one."""
@@ -327,7 +327,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         future.add_done_callback(lambda _: news.put_nowait(None))
         return future
 
-    def _message(self, reply: Reply, asked: Sequence[BaseChatMessage]) -> TextMessage | HandoffMessage:
+    def _reply_message(self, reply: Reply, asked: Sequence[BaseChatMessage]) -> TextMessage | HandoffMessage:
         usage = RequestUsage(prompt_tokens=reply.usage.prompt_tokens, completion_tokens=reply.usage.completion_tokens)
         posts = " ".join(post.id for post in reply.round.posts)
         made = {

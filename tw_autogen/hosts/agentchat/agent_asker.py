@@ -126,7 +126,7 @@ class _Asker:
         with self._guard:
             self._asking.add(stopped)
         try:
-            with asking(self._target.name, self._target, enters=is_ours), self._turn(stopped):
+            with asking(self._target.name, self._target, enters=is_ours), self._wait_for_turn(stopped):
                 return self._run(message, files, stopped)
         except asyncio.CancelledError:
             raise HostCallError(f"{self._target.name} was stopped", name=self._target.name) from None
@@ -149,7 +149,7 @@ class _Asker:
         """Nothing is kept here: the next conversation resets it."""
 
     @contextlib.contextmanager
-    def _turn(self, stopped: threading.Event) -> Iterator[None]:
+    def _wait_for_turn(self, stopped: threading.Event) -> Iterator[None]:
         """Wait until nobody else asks it, or this is stopped."""
         while not self._lock.acquire(timeout=_POLL_SECONDS):
             if stopped.is_set():

@@ -25,7 +25,7 @@ from tw_autogen.text_escaping import escape_controls
 
 def lines_of(messages: Sequence[BaseChatMessage]) -> list[Line]:
     """Return messages as lines of a conversation; images are `data:` URLs."""
-    return [Line(_words(message), name=message.source, images=_images(message)) for message in messages]
+    return [Line(_message_text(message), name=message.source, images=_image_urls(message)) for message in messages]
 
 
 class Translator:
@@ -42,10 +42,10 @@ class Translator:
     def __call__(self, event: Event) -> list[BaseAgentEvent]:
         """Return the host's events for one of ours, in order; none for what it has no word for."""
         if isinstance(event, CodeChecked):
-            return self._code(event)
+            return self._code_events(event)
         if isinstance(event, CellRan):
             output = "\n".join(part for part in (event.stdout, event.result or "", event.stderr, event.error) if part)
-            return [self._outcome(event.ok, output)]
+            return [self._execution_event(event.ok, output)]
         if isinstance(event, PostClosed) and USER not in (event.post.send_from, event.post.send_to):
             self._tries = 0
             post = event.post
@@ -58,7 +58,7 @@ class Translator:
             ]
         return []
 
-    def _code(self, event: CodeChecked) -> list[BaseAgentEvent]:
+    def _code_events(self, event: CodeChecked) -> list[BaseAgentEvent]:
         """Show code; what was refused never runs, so its outcome is the findings."""
         self._tries += 1
         shown: list[BaseAgentEvent] = [
@@ -70,20 +70,20 @@ class Translator:
             )
         ]
         if event.findings:
-            shown.append(self._outcome(False, "\n".join(["The code was not run:", *event.findings])))
+            shown.append(self._execution_event(False, "\n".join(["The code was not run:", *event.findings])))
         return shown
 
-    def _outcome(self, ok: bool, output: str) -> CodeExecutionEvent:
+    def _execution_event(self, ok: bool, output: str) -> CodeExecutionEvent:
         result = CodeResult(exit_code=0 if ok else 1, output=escape_controls(output))
         return CodeExecutionEvent(source=self._source, retry_attempt=max(0, self._tries - 1), result=result)
 
 
-def _images(message: BaseChatMessage) -> tuple[str, ...]:
+def _image_urls(message: BaseChatMessage) -> tuple[str, ...]:
     parts = message.content if isinstance(message, MultiModalMessage) else ()
     return tuple(part.data_uri for part in parts if isinstance(part, Image))
 
 
-def _words(message: BaseChatMessage) -> str:
+def _message_text(message: BaseChatMessage) -> str:
     text = str(message.to_model_text())
     if isinstance(message, HandoffMessage) and message.context:
         context = "\n".join(str(one.content) for one in message.context)

@@ -72,7 +72,7 @@ class ClientModel(BaseChatModel):
             ModelError: out of time, or cancelled.
         """
         info = self._client.model_info
-        asked = [_message(message, sees=bool(info.get("vision"))) for message in request.messages]
+        asked = [_to_llm_message(message, sees=bool(info.get("vision"))) for message in request.messages]
         token = CancellationToken()
         more: dict[str, Any] = {"cancellation_token": token}
         if request.tools:
@@ -82,8 +82,8 @@ class ClientModel(BaseChatModel):
 
         def work(give: Callable[[str], None], abandoned: threading.Event) -> Completion:
             streamed = self._stream and request.on_text is not None
-            asking = self._streamed(asked, more, give) if streamed else self._client.create(asked, **more)
-            return _completion(run_on_loop(asking, cancelled=abandoned, token=token))
+            asking = self._read_stream(asked, more, give) if streamed else self._client.create(asked, **more)
+            return _to_completion(run_on_loop(asking, cancelled=abandoned, token=token))
 
         return run_abandonable(
             work,
@@ -93,7 +93,7 @@ class ClientModel(BaseChatModel):
             cancelled=request.cancelled,
         )
 
-    async def _streamed(self, asked: list[LLMMessage], more: dict[str, Any], give: Callable[[str], None]) -> Any:
+    async def _read_stream(self, asked: list[LLMMessage], more: dict[str, Any], give: Callable[[str], None]) -> Any:
         if "include_usage" in inspect.signature(self._client.create_stream).parameters:  # OpenAI's, not everybody's
             more = {**more, "include_usage": True}
         result = None
@@ -107,7 +107,7 @@ class ClientModel(BaseChatModel):
         return result
 
 
-def _message(message: Message, *, sees: bool) -> LLMMessage:
+def _to_llm_message(message: Message, *, sees: bool) -> LLMMessage:
     role, content = message["role"], message.get("content") or ""
     if role == "system":
         return SystemMessage(content=str(content))
@@ -127,11 +127,14 @@ def _message(message: Message, *, sees: bool) -> LLMMessage:
     if not sees:
         texts = [UNSEEN if part["type"] == "image_url" else str(part["text"]) for part in content]
         return UserMessage(content="\n".join(texts), source="user")
-    parts = [_image(part["image_url"]["url"]) if part["type"] == "image_url" else str(part["text"]) for part in content]
+    parts = [
+        _decode_image(part["image_url"]["url"]) if part["type"] == "image_url" else str(part["text"])
+        for part in content
+    ]
     return UserMessage(content=parts, source="user")
 
 
-def _image(url: str) -> Image | str:
+def _decode_image(url: str) -> Image | str:
     """Return an image as the host has it; it has only those that are written out in the URL.
 
     The content is read as one of the formats that models see, whatever it is: for others Pillow starts programs.
@@ -146,7 +149,7 @@ def _image(url: str) -> Image | str:
         return UNSEEN
 
 
-def _completion(result: Any) -> Completion:
+def _to_completion(result: Any) -> Completion:
     usage = Usage(result.usage.prompt_tokens, 0, result.usage.completion_tokens, 1)
     if isinstance(result.content, str):
         return Completion(result.content, usage=usage, finish_reason=result.finish_reason)

@@ -189,7 +189,9 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
 
     def _new_conversations(self) -> Conversations[PartnerConversation]:
         most_open = self._read.read("session", parts.SessionSettings).most_open
-        return parts.Conversations(_starter(weakref.ref(self), self._read, self._files), most_open=most_open)
+        return parts.Conversations(
+            _conversation_factory(weakref.ref(self), self._read, self._files), most_open=most_open
+        )
 
     def _plugins_of(self) -> Sequence[PluginSpec]:
         return self._plugins
@@ -226,9 +228,9 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
             return failed_words(without_end(reply.text)) if reply else None
         return asking_words(render_reply(reply.answer, reply.round.user_query, self.system_message), reply.stop)
 
-    def _opened(self, partner: Any) -> Session:
+    def _open_session(self, partner: Any) -> Session:
         """Open a session whose parts hold this agent weakly: forgotten with open sessions it still ends."""
-        me, seen_by = weakref.proxy(self), _weak(partner)
+        me, seen_by = weakref.proxy(self), _weak_reference(partner)
         inner = parts.InnerMessages(lambda: me.is_silent(seen_by()))
         model: ModelWanted = self._model
         if model is None:
@@ -250,24 +252,24 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         )
 
 
-def _starter(
+def _conversation_factory(
     agent: weakref.ref[TaskWeaverAgent], read: Settings, files: GivenFiles
 ) -> Callable[[Any], PartnerConversation]:
     """Return what begins a conversation with a partner."""
 
     def start(partner: Any) -> PartnerConversation:
         age = parts.idle_seconds(read, endless=partner is None or hasattr(partner, "groupchat"))
-        other = _weak(partner)  # neither of the two is kept alive
+        other = _weak_reference(partner)  # neither of the two is kept alive
 
         def make() -> Session:
             alive = agent()
             assert alive is not None  # noqa: S101 - only the agent itself asks for sessions; for the type checker
-            return alive._opened(other())
+            return alive._open_session(other())
 
         return parts.PartnerConversation(make, files, idle_seconds=age)
 
     return start
 
 
-def _weak(partner: Any) -> Callable[[], Any]:
+def _weak_reference(partner: Any) -> Callable[[], Any]:
     return weakref.ref(partner) if partner is not None else lambda: None

@@ -138,7 +138,7 @@ class AgentConversation:
             if tool.name not in own:
                 tool.register_for_execution(self._partner)
         for name, function in list(self._partner.function_map.items()):
-            self._partner.function_map[name] = self._chained(function)
+            self._partner.function_map[name] = self._with_call_chain(function)
 
     @property
     def takes_files(self) -> bool:
@@ -200,7 +200,7 @@ class AgentConversation:
             if message is None or link.refused is not None:
                 return
 
-    def _chained(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _with_call_chain(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a tool that knows for whom it is called, on whatever thread the host runs it."""
         if inspect.iscoroutinefunction(function):
 
@@ -254,13 +254,13 @@ class _Spending:
     def counted(self) -> Iterator[None]:
         """Count what was spent since the last count, at the end of this block; others may ask meanwhile."""
         with self._lock:
-            self._counted = self._counted if self._asking else self._spent()
+            self._counted = self._counted if self._asking else self._usage_so_far()
             self._asking += 1
         try:
             yield
         finally:
             with self._lock:
-                before, self._counted = self._counted, (after := self._spent())
+                before, self._counted = self._counted, (after := self._usage_so_far())
                 self._asking -= 1
             prompt, completion, dollars = (
                 max(0, getattr(after, kind) - getattr(before, kind))  # less: it was reset
@@ -269,7 +269,7 @@ class _Spending:
             if after.calls:
                 count_asked(Usage(prompt, 0, completion, 1, dollars))
 
-    def _spent(self) -> Usage:
+    def _usage_so_far(self) -> Usage:
         client = None if isinstance(self._agent, SpeakingAgent) else getattr(self._agent, "client", None)
         summary = getattr(client, "actual_usage_summary", None) or {}
         models = [one for one in summary.values() if isinstance(one, dict)]

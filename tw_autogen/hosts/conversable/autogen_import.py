@@ -22,7 +22,7 @@ def import_autogen() -> ModuleType:
     Raises:
         HostError: there is none, two distributions own the folder, or what is there has no `ConversableAgent`.
     """
-    owners = _owners()
+    owners = _installed_owners()
     if len(owners) > 1:
         raise mixed_error(owners)
     try:
@@ -64,15 +64,15 @@ def missing_error(pyautogen: str) -> HostError:
 
 def installed() -> str:
     """Return the installed host's name and version, such as `autogen 0.14.1`."""
-    owners = _owners()
+    owners = _installed_owners()
     return f"{owners[0]} {_version(owners[0])}" if owners else f"autogen {import_autogen().__version__}"
 
 
-def _owners() -> list[str]:
-    return [name for name in _OWNERS if _owns(name)]
+def _installed_owners() -> list[str]:
+    return [name for name in _OWNERS if _provides_autogen(name)]
 
 
-def _owns(name: str) -> bool:
+def _provides_autogen(name: str) -> bool:
     try:
         files = distribution(name).files or ()
     except PackageNotFoundError:

@@ -164,9 +164,9 @@ class KernelCodeExecutor(Closing):
         if findings:
             return False, findings_report(findings), ()
         ran = self._cells.run(block.code, turn=turn, seconds=self._seconds)
-        return ran.ok, self._output(ran), ran.artifacts
+        return ran.ok, self._output_text(ran), ran.artifacts
 
-    def _output(self, ran: Execution) -> str:
+    def _output_text(self, ran: Execution) -> str:
         limit = self._options.report_chars
         logs = "\n".join(f"[{log.level}] {log.tag}: {log.message}" for log in ran.logs)
         parts = (ran.stdout, ran.result or "", ran.stderr, logs, ran.error)

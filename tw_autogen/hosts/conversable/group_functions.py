@@ -75,7 +75,7 @@ def with_context(wanted: Any) -> Any:
         try:
             result = wanted(*args, **kwargs)
             later = inspect.isawaitable(result)
-            return _later(result, own) if later else _worded(result, own)
+            return _await_result(result, own) if later else _unwrap_result(result, own)
         finally:
             if own is not None and not later:
                 own.give_back()
@@ -157,15 +157,15 @@ def _is_reply_result(annotation: Any) -> bool:
     return annotation is ReplyResult or isinstance(annotation, str) and annotation.split(".")[-1] == "ReplyResult"
 
 
-async def _later(result: Awaitable[Any], own: CallVariables | None) -> Any:
+async def _await_result(result: Awaitable[Any], own: CallVariables | None) -> Any:
     try:
-        return _worded(await result, own)
+        return _unwrap_result(await result, own)
     finally:
         if own is not None:
             own.give_back()
 
 
-def _worded(result: Any, own: CallVariables | None) -> Any:
+def _unwrap_result(result: Any, own: CallVariables | None) -> Any:
     """Return what code gets of a function's result, and note the rest where the host would."""
     target = None
     if isinstance(result, ReplyResult):

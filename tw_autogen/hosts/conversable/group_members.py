@@ -273,7 +273,7 @@ def route_by_post(last_speaker: Any, groupchat: Any) -> Any:
         runs = [one for one in agents.values() if one.can_execute_function(wanted)]
         return last_speaker if last_speaker in runs or not runs else runs[0]
     if newest.get("role") in ("tool", "function") or newest.get("tool_responses"):
-        return _caller(groupchat, agents) or last_speaker
+        return _last_tool_caller(groupchat, agents) or last_speaker
     chat = shared.chat_of(groupchat)
     asked = chat.asked if chat is not None else None
     if chat is not None and asked is not None:
@@ -286,7 +286,7 @@ def route_by_post(last_speaker: Any, groupchat: Any) -> Any:
     return opener if can_speak else None
 
 
-def _caller(groupchat: Any, agents: Mapping[str, Any]) -> Any:
+def _last_tool_caller(groupchat: Any, agents: Mapping[str, Any]) -> Any:
     """Return the agent whose call of a tool was answered last."""
     for message in reversed(groupchat.messages):
         if calls_tool(message):

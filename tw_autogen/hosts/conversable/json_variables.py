@@ -34,7 +34,7 @@ class CallVariables:
     def __init__(self, shared: Any) -> None:
         self._shared = shared
         self._before = dict(shared.items())
-        known = list(_objects(self._before, 0))  # held, so that no new object gets the identity of one of these
+        known = list(_objects_in(self._before, 0))  # held, so that no new object gets the identity of one of these
         self._known = {id(value): value for value in known}
         self._texts = {value for value in self._before.values() if isinstance(value, str)}
         own = {name: set(value) if type(value) is set else value for name, value in self._before.items()}
@@ -54,20 +54,22 @@ class CallVariables:
             before = self._before.get(name, self)
             if plain is before or type(plain) is set is type(before) and plain == before:
                 continue
-            self._shared[name] = plain if isinstance(plain, str) and plain in self._texts else _blanked(plain)
+            self._shared[name] = (
+                plain if isinstance(plain, str) and plain in self._texts else _neutralize_placeholders(plain)
+            )
         for name in self._before.keys() - after.keys():
             if name in self._shared:
                 del self._shared[name]
 
 
-def _blanked(value: Any) -> Any:
+def _neutralize_placeholders(value: Any) -> Any:
     """Return a text, or what the host shows by its text, without the beginning of a variable's name; None for `nan`."""
     if isinstance(value, float) and not math.isfinite(value):
         return None  # the host would take its text for a name
     if isinstance(value, str):
         value = value.replace("${", "$ {")
         return value if _escapes_texts() else value.replace("'", "\u2019").replace("\\", "\u2216")
-    return type(value)(map(_blanked, value)) if type(value) in (set, frozenset, tuple) else value
+    return type(value)(map(_neutralize_placeholders, value)) if type(value) in (set, frozenset, tuple) else value
 
 
 @functools.cache
@@ -81,7 +83,7 @@ def _escapes_texts() -> bool:
         return False
 
 
-def _objects(value: Any, depth: int) -> Iterator[Any]:
+def _objects_in(value: Any, depth: int) -> Iterator[Any]:
     """Yield all that is neither plain nor a container, in a value and in the containers in it."""
     if isinstance(value, _PLAIN) or depth > _MAX_DEPTH:
         return
@@ -89,7 +91,7 @@ def _objects(value: Any, depth: int) -> Iterator[Any]:
         value = [*value, *value.values()]
     if type(value) in _MANY:
         for item in value:
-            yield from _objects(item, depth + 1)
+            yield from _objects_in(item, depth + 1)
     else:
         yield value
 
@@ -107,11 +109,11 @@ def _in_json(value: Any, known: Container[int], depth: int) -> Any:
         pairs = {_in_json(key, known, depth + 1): _in_json(item, known, depth + 1) for key, item in value.items()}
         same = all(key in value and value[key] is pair for key, pair in pairs.items())
         return value if same and len(pairs) == len(value) else pairs
-    plain = _plain(value)
+    plain = _to_plain_containers(value)
     return str(value) if plain is value else _in_json(plain, known, depth + 1)
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_containers(value: Any) -> Any:
     """Return an object of a known kind in the form of lists and dictionaries; any other as it is."""
     if hasattr(value, "columns") and callable(getattr(value, "to_dict", None)):
         return [dict(zip(value.columns.tolist(), row, strict=True)) for row in value.itertuples(index=False, name=None)]

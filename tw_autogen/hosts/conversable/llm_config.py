@@ -28,7 +28,7 @@ def refuse_settings(name: str, llm_config: Any) -> None:
     Raises:
         ConfigError: one is there; names it.
     """
-    for entry in _entries(llm_config):
+    for entry in _config_entries(llm_config):
         found = sorted(key for key in _REFUSED & set(entry) if entry[key] and (key, entry[key]) != ("n", 1))
         if found:
             raise ConfigError(
@@ -37,7 +37,7 @@ def refuse_settings(name: str, llm_config: Any) -> None:
             )
 
 
-def _entries(llm_config: Any) -> list[dict[str, Any]]:
+def _config_entries(llm_config: Any) -> list[dict[str, Any]]:
     """Return the settings as dictionaries: the common ones, then those of each entry of `config_list`."""
     if not llm_config:
         return []
@@ -48,19 +48,19 @@ def _entries(llm_config: Any) -> list[dict[str, Any]]:
 
 def without_cache(llm_config: Any) -> Any:
     """Return an `llm_config` with which an agent of ours opens no cache of the current folder, for a summary either."""
-    entries = _entries(llm_config)
+    entries = _config_entries(llm_config)
     if not entries or (not isinstance(llm_config, dict) and all(entry.get(_CACHE) is None for entry in entries)):
         return llm_config
-    return _without(frozenset(), entries)
+    return _join_entries_without(frozenset(), entries)
 
 
 def config_of_roles(llm_config: Any) -> dict[str, Any]:
     """Return an `llm_config` as the client of our roles takes it."""
-    return _without(_STREAMING | _REFUSED, _entries(llm_config))
+    return _join_entries_without(_STREAMING | _REFUSED, _config_entries(llm_config))
 
 
-def _without(left_out: frozenset[str], entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Join the settings of `_entries` again, without some of them and without a cache of the current folder."""
+def _join_entries_without(left_out: frozenset[str], entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Join the settings of `_config_entries` again, without some of them and without a cache of the current folder."""
     if any(entry.get(_CACHE) is not None for entry in entries):
         _log.warning(
             "llm_config has cache_seed, which counts for no role: it would be unpickled from the current folder. "

@@ -88,14 +88,14 @@ def lines_of(messages: Sequence[Message], sender: Any, names: Collection[str]) -
             have the agent's name.
     """
     group = getattr(sender, "groupchat", None)
-    found = _lines(messages, names if group is not None else None)
+    found = _lines_of_messages(messages, names if group is not None else None)
     if group is not None and not any(one.own for one in found):
-        whole = _lines(group.messages, names)
+        whole = _lines_of_messages(group.messages, names)
         return whole if any(one.own for one in whole) else found
     return found
 
 
-def _lines(messages: Sequence[Message], names: Collection[str] | None) -> list[partner_conversation.Line]:
+def _lines_of_messages(messages: Sequence[Message], names: Collection[str] | None) -> list[partner_conversation.Line]:
     lines = [
         partner_conversation.Line(
             text_of(message), _is_own(message, names), str(message.get("name") or ""), images_of(message)

@@ -76,21 +76,23 @@ class HostModel(BaseChatModel):
         )
 
     def _ask(self, messages: list[dict[str, Any]], tools: list[Mapping[str, Any]]) -> Completion:
-        guarded = self._guarded("_process_llm_input", messages)
-        client = self._client()
+        guarded = self._apply_safeguard("_process_llm_input", messages)
+        client = self._current_client()
         fetches = any(one.get("api_type") in _FETCHING for one in getattr(client, "_config_list", ()))
         guarded = [_with_seen_images(one, addresses=not fetches) for one in guarded]
         more: dict[str, Any] = {"tools": tools} if tools else {}
         response = client.create(messages=guarded, cache=self._agent.client_cache, agent=self._speaker(), **more)
-        self._charge(client)  # also when nobody waits any more: it was spent
+        self._move_usage_to_agent(client)  # also when nobody waits any more: it was spent
         found = next(iter(client.extract_text_or_completion_object(response)), None)
-        text = self._guarded("_process_llm_output", found or "")  # no words are no message that a safeguard took away
+        text = self._apply_safeguard(
+            "_process_llm_output", found or ""
+        )  # no words are no message that a safeguard took away
         content = text if isinstance(text, str) else str(_field(text, "content") or "")
         choice = next(iter(_field(response, "choices") or ()), None)
         end = str(_field(choice, "finish_reason") or "stop")
         return Completion(content, _tool_calls(text), _usage(response), end, str(_field(response, "model") or ""))
 
-    def _guarded(self, hook: str, value: Any) -> Any:
+    def _apply_safeguard(self, hook: str, value: Any) -> Any:
         """Apply the agent's safeguards, where the host has them, to what goes out or comes in."""
         guard = getattr(self._agent, hook, None)
         seen = value if guard is None else guard(value)
@@ -98,7 +100,7 @@ class HostModel(BaseChatModel):
             raise ModelError(f"a safeguard of {self._agent.name} blocked a call of its model")
         return seen
 
-    def _client(self) -> Any:
+    def _current_client(self) -> Any:
         """Return the client to ask: derived anew whenever the host has replaced the agent's."""
         client, wrapper = self._agent.client, import_autogen().OpenAIWrapper
         if type(client) is not wrapper:
@@ -112,14 +114,16 @@ class HostModel(BaseChatModel):
                     derived._clients[index] = client._clients[index]
         return derived
 
-    def _charge(self, client: Any) -> None:
+    def _move_usage_to_agent(self, client: Any) -> None:
         """Move what a derived client has spent to the agent's own."""
         mine = self._agent.client
         if client is mine:
             return
         with _CHARGING:
             for kind in ("total_usage_summary", "actual_usage_summary"):
-                setattr(mine, kind, _sum(getattr(mine, kind, None) or {}, getattr(client, kind) or {}) or None)
+                setattr(
+                    mine, kind, _add_summaries(getattr(mine, kind, None) or {}, getattr(client, kind) or {}) or None
+                )
             client.clear_usage_summary()
 
 
@@ -144,7 +148,7 @@ def _seen_image(part: Any, addresses: bool) -> Any:
     return {**part, "image_url": {**part["image_url"], "url": url}} if shown else {"type": "text", "text": UNSEEN}
 
 
-def _sum(mine: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+def _add_summaries(mine: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Add up two usage summaries of the host: a total cost, and by model cost and tokens."""
     total: dict[str, Any] = copy.deepcopy(dict(mine))
     for key, value in more.items():

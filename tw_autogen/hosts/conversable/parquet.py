@@ -54,7 +54,7 @@ def read_parquet(file: BinaryIO) -> Any:
         raise ValueError(f"the table's description takes {footer} bytes, of {_MAX_FOOTER_BYTES}")
     opened = parquet.ParquetFile(file)
     rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // _widest_row(file, size, opened.metadata)))
-    return _frame(pa.Table.from_batches(_batches(opened, rows), opened.schema_arrow))
+    return _to_dataframe(pa.Table.from_batches(_read_batches(opened, rows), opened.schema_arrow))
 
 
 def _widest_row(file: BinaryIO, size: int, metadata: Any) -> int:
@@ -69,12 +69,12 @@ def _widest_row(file: BinaryIO, size: int, metadata: Any) -> int:
     widest, pages, values = 1, _MAX_PAGES, _MAX_VALUES
     for group in groups:
         chunks = [group.column(index) for index in range(group.num_columns)]
-        starts = [_start(chunk) for chunk in chunks]
+        starts = [_chunk_start(chunk) for chunk in chunks]
         if sum(chunk.total_compressed_size for chunk in chunks) > size or min(starts, default=0) < 0:
             raise ValueError("the table's columns do not lie in its file side by side")
         held = width = 0
         for chunk, start in zip(chunks, starts, strict=True):
-            found = list(_pages(file, start, chunk.total_compressed_size, pages))
+            found = list(_read_page_headers(file, start, chunk.total_compressed_size, pages))
             pages -= len(found)
             values -= sum(number for _, number in found)  # a row may have a list of any length
             largest = max((page for page, _ in found), default=0)
@@ -88,7 +88,7 @@ def _widest_row(file: BinaryIO, size: int, metadata: Any) -> int:
     return widest
 
 
-def _batches(opened: Any, rows: int) -> list[Any]:
+def _read_batches(opened: Any, rows: int) -> list[Any]:
     """Read a file in batches of rows.
 
     Raises:
@@ -108,13 +108,13 @@ def _batches(opened: Any, rows: int) -> list[Any]:
     return batches
 
 
-def _frame(table: Any) -> Any:
+def _to_dataframe(table: Any) -> Any:
     """Return an Arrow table as a DataFrame; what the file says of it for pandas counts if it is of an ordinary kind.
 
     Raises:
         ValueError: it has a time zone that pandas would read from a file of any path.
     """
-    for kind in (inner for type_ in table.schema.types for inner in _kinds(type_)):
+    for kind in (inner for type_ in table.schema.types for inner in _nested_types(type_)):
         if _ZONE_FILE in str(kind):
             raise ValueError(f"the table has a time zone that is no name of the IANA database: {str(kind)[:200]}")
     try:
@@ -145,7 +145,7 @@ def _is_ordinary(metadata: Any, rows: int) -> bool:
     )
 
 
-def _kinds(kind: Any) -> Iterator[Any]:
+def _nested_types(kind: Any) -> Iterator[Any]:
     """Yield a type of Arrow's and those in it; the text of an extension doesn't show what it is stored as."""
     import pyarrow as pa  # optional: the extra `data` brings it
 
@@ -155,10 +155,10 @@ def _kinds(kind: Any) -> Iterator[Any]:
     if pa.types.is_struct(kind) or pa.types.is_union(kind):
         inner += [kind.field(index).type for index in range(kind.num_fields)]
     for inner_kind in inner:
-        yield from _kinds(inner_kind)
+        yield from _nested_types(inner_kind)
 
 
-def _start(chunk: Any) -> int:
+def _chunk_start(chunk: Any) -> int:
     """Return where a column chunk begins."""
     first, dictionary = int(chunk.data_page_offset), chunk.dictionary_page_offset
     return int(dictionary) if dictionary and 0 < dictionary < first else first
@@ -185,7 +185,7 @@ def _count_values(array: Any) -> int:
     return len(array)
 
 
-def _pages(file: BinaryIO, start: int, length: int, most: int) -> Iterator[tuple[int, int]]:
+def _read_page_headers(file: BinaryIO, start: int, length: int, most: int) -> Iterator[tuple[int, int]]:
     """Return the size of each page of a column chunk once it is decompressed, and how many values it has.
 
     Args:
@@ -203,7 +203,7 @@ def _pages(file: BinaryIO, start: int, length: int, most: int) -> Iterator[tuple
     while position < start + length:
         most -= 1
         file.seek(position)
-        header = _struct(file)
+        header = _read_struct(file)
         page, compressed = header.get(_UNCOMPRESSED, -1), header.get(_COMPRESSED, -1)
         values = [header[value] for value in _VALUES if value in header]
         if most < 0 or min(page, compressed, *values) < 0:
@@ -212,57 +212,57 @@ def _pages(file: BinaryIO, start: int, length: int, most: int) -> Iterator[tuple
         position = file.tell() + compressed
 
 
-def _struct(file: BinaryIO, depth: int = 0) -> dict[tuple[int, ...], int]:
+def _read_struct(file: BinaryIO, depth: int = 0) -> dict[tuple[int, ...], int]:
     """Read a struct; return its fields that are integers, and those of the structs in it, by their numbers."""
     found: dict[tuple[int, ...], int] = {}
     field = 0
-    while kind := _byte(file):
-        field = field + (kind >> 4) if kind >> 4 else _integer(file)
-        found |= {(field, *inner): value for inner, value in _value(file, kind & 15, depth).items()}
+    while kind := _read_byte(file):
+        field = field + (kind >> 4) if kind >> 4 else _read_zigzag(file)
+        found |= {(field, *inner): value for inner, value in _read_value(file, kind & 15, depth).items()}
     return found
 
 
-def _value(file: BinaryIO, kind: int, depth: int) -> dict[tuple[int, ...], int]:
+def _read_value(file: BinaryIO, kind: int, depth: int) -> dict[tuple[int, ...], int]:
     """Read a value; return an integer under the empty key, and the integers of a struct by their numbers."""
     if depth > _DEEPEST:
         raise ValueError("a page's header is nested too deeply")
     if kind in _INTEGERS:
-        return {(): _integer(file)}
+        return {(): _read_zigzag(file)}
     if kind in (_BYTE, _DOUBLE):
         file.seek(1 if kind == _BYTE else 8, 1)
     elif kind == _BINARY:
-        file.seek(_unsigned(file), 1)
+        file.seek(_read_varint(file), 1)
     elif kind in (_LIST, _SET):
-        head = _byte(file)
-        count = head >> 4 if head >> 4 < 15 else _unsigned(file)
+        head = _read_byte(file)
+        count = head >> 4 if head >> 4 < 15 else _read_varint(file)
         if count > _MAX_PAGES:
             raise ValueError("a page's header is too long")
         for _ in range(count):
-            _value(file, _BYTE if head & 15 in (_TRUE, _FALSE) else head & 15, depth + 1)
+            _read_value(file, _BYTE if head & 15 in (_TRUE, _FALSE) else head & 15, depth + 1)
     elif kind == _STRUCT:
-        return _struct(file, depth + 1)
+        return _read_struct(file, depth + 1)
     elif kind not in (_TRUE, _FALSE):
         raise ValueError("a page's header is none")
     return {}
 
 
-def _byte(file: BinaryIO) -> int:
+def _read_byte(file: BinaryIO) -> int:
     read = file.read(1)
     if not read:
         raise ValueError("a page's header is cut")
     return read[0]
 
 
-def _unsigned(file: BinaryIO) -> int:
+def _read_varint(file: BinaryIO) -> int:
     value = 0
     for shift in range(0, 70, 7):
-        read = _byte(file)
+        read = _read_byte(file)
         value |= (read & 127) << shift
         if read < 128:
             return value
     raise ValueError("a page's header holds no number")
 
 
-def _integer(file: BinaryIO) -> int:
-    value = _unsigned(file)
+def _read_zigzag(file: BinaryIO) -> int:
+    value = _read_varint(file)
     return value >> 1 ^ -(value & 1)

@@ -264,19 +264,19 @@ class PluginTools(Closing):
                 for parameter in spec.parameters
                 if is_table(parameter) and isinstance(given.get(parameter.name), str)
             }
-            with self._turn(stopped):
+            with self._wait_for_turn(stopped):
                 if stopped.is_set():  # while it waited for its turn
                     return f"{name} was not called"
                 given = {key: self._table(value) if key in tables else value for key, value in given.items()}
                 self._made.clear()
                 run = self._in_host if name in self._host else self._in_kernel
                 value = run(spec, *_by_position(spec, given))
-                return without_end(inert_output(self._told(name, value)))
+                return without_end(inert_output(self._result_text(name, value)))
         except Exception as error:  # noqa: BLE001 - a plugin is foreign code; a tool's failure is told, not raised
             return without_end(inert_output(f"{name} failed: {type(error).__name__}: {error}"))
 
     @contextmanager
-    def _turn(self, stopped: threading.Event) -> Iterator[None]:
+    def _wait_for_turn(self, stopped: threading.Event) -> Iterator[None]:
         """Wait for earlier calls, and note whose turn it is."""
         with self._lock:
             with self._guard:
@@ -368,12 +368,12 @@ class PluginTools(Closing):
         except TypeError:  # an object that only lives in the kernel
             return self._kernel.execute("repr(_value)", seconds=self._seconds).result
 
-    def _told(self, name: str, value: Any) -> str:
+    def _result_text(self, name: str, value: Any) -> str:
         values = value if isinstance(value, tuple) else (value,)
-        parts = [self._worded(name, one) for one in values if one is not None]
+        parts = [self._value_text(name, one) for one in values if one is not None]
         return "\n\n".join([*parts, *(one.markdown() for one in self._made)]) or "done"
 
-    def _worded(self, name: str, value: Any) -> str:
+    def _value_text(self, name: str, value: Any) -> str:
         if isinstance(value, pd.DataFrame | pd.Series):
             table = value if isinstance(value, pd.DataFrame) else value.to_frame()
             path = save_text(self.folder, f"{name}.csv", table_csv(table))

@@ -75,10 +75,10 @@ class _Served(Closing):
         return getattr(self._agent, name)
 
     async def a_generate_oai_reply(self, *args: Any, **kwargs: Any) -> Any:
-        self._reply = asyncio.ensure_future(self._answered(*args, **kwargs))
+        self._reply = asyncio.ensure_future(self._answer_in_turn(*args, **kwargs))
         return await self._reply
 
-    async def _answered(self, *args: Any, **kwargs: Any) -> Any:
+    async def _answer_in_turn(self, *args: Any, **kwargs: Any) -> Any:
         """Answer when it is this request's turn; in a task of its own, whose context ends with it."""
         failures, questions = list[str](), list[str]()
         VARIABLES.set(self.context_variables)
@@ -99,7 +99,7 @@ class _Served(Closing):
             self._reply.cancel()
 
 
-def _copied(value: Any, depth: int = 0) -> Any:
+def _copy_for_client(value: Any, depth: int = 0) -> Any:
     """Return a copy for one client; an object that can't be copied, such as a connection, is shared by all."""
     try:
         return copy.deepcopy(value)
@@ -107,8 +107,8 @@ def _copied(value: Any, depth: int = 0) -> Any:
         if depth > _MAX_DEPTH or type(value) not in (dict, list, tuple, set, frozenset):
             return value
     if type(value) is dict:
-        return {key: _copied(one, depth + 1) for key, one in value.items()}
-    return type(value)(_copied(one, depth + 1) for one in value)
+        return {key: _copy_for_client(one, depth + 1) for key, one in value.items()}
+    return type(value)(_copy_for_client(one, depth + 1) for one in value)
 
 
 def _by_client(agent: Any) -> Callable[..., _Served]:
@@ -120,11 +120,11 @@ def _by_client(agent: Any) -> Callable[..., _Served]:
     agent.remove_old_sessions()
     cleaned = time.monotonic()
     own = getattr(agent, "context_variables", None)
-    first = {} if own is None else {name: _copied(value) for name, value in own.to_dict().items()}
+    first = {} if own is None else {name: _copy_for_client(value) for name, value in own.to_dict().items()}
 
     @functools.lru_cache(maxsize=_MAX_CLIENTS)
     def variables(key: Hashable) -> Any:
-        return own if own is None else type(own)(data={name: _copied(value) for name, value in first.items()})
+        return own if own is None else type(own)(data={name: _copy_for_client(value) for name, value in first.items()})
 
     def served(key: Hashable, **how: Any) -> _Served:
         nonlocal cleaned

@@ -122,15 +122,15 @@ class SharedChat(PartnerConversation):
         """
         group = getattr(sender, "groupchat", None)
         with self.turn(stopped) as session:
-            if not self._hear(session, member, chat, goes_on=group is not None):
+            if not self._post_new_lines(session, member, chat, goes_on=group is not None):
                 return None
             if stopped.is_set():  # the session forgets an interrupt that comes before its round
                 session.interrupt()
             asked = self.asked
             if asked is not None and _is_asked(session.rounds[-1], member.name):
-                message = self._speak(session, member, sender, group)
+                message = self._reply_as_member(session, member, sender, group)
             elif asked is not None:
-                message = f"@{self._agent(asked.send_to)} I wait for your answer."
+                message = f"@{self._agent_of_role(asked.send_to)} I wait for your answer."
             else:
                 message = f"@{self.opener} Nothing was asked of me."
             if not stopped.is_set():
@@ -149,9 +149,9 @@ class SharedChat(PartnerConversation):
         self.end_round()
         super().close()
 
-    def _hear(self, session: Session, member: SessionMember, chat: Sequence[Line], *, goes_on: bool) -> bool:
+    def _post_new_lines(self, session: Session, member: SessionMember, chat: Sequence[Line], *, goes_on: bool) -> bool:
         """Make posts of what was said; return whether there is something to say to it."""
-        here, unknown = self.open_round, self._unknown(chat)
+        here, unknown = self.open_round, self._new_lines(chat)
         if here and self._answered and unknown:
             self._close_round(session)
             here = None
@@ -168,9 +168,9 @@ class SharedChat(PartnerConversation):
             self._answered = False
             session.post(USER, here.user_query, send_to=member.name)
         else:
-            self._note([(one.own, one.text) for one in unknown])
+            self._note_known_lines([(one.own, one.text) for one in unknown])
         for one in unknown:
-            said_by = self._role(one.name or (member.name if one.own else ""))
+            said_by = self._role_of_agent(one.name or (member.name if one.own else ""))
             newest = session.rounds[-1].posts[-1]
             receiver = newest.send_from if newest.send_to == said_by and newest.send_from != USER else member.name
             session.post(said_by, one.text, send_to=receiver, images=one.images)
@@ -183,7 +183,7 @@ class SharedChat(PartnerConversation):
         session.open_round(request, files, images=line.images, send_to=member.name)
         self.begun()
 
-    def _speak(self, session: Session, member: SessionMember, sender: Any, group: Any) -> str:
+    def _reply_as_member(self, session: Session, member: SessionMember, sender: Any, group: Any) -> str:
         roles = {role.name: role for role in session.roles}
         agents = list(group.agents) if group is not None else []
         present = self._shared.present([*agents, sender])
@@ -208,11 +208,11 @@ class SharedChat(PartnerConversation):
         except BaseException as error:
             self._close_round(session, reason=str(error) or type(error).__name__)
             raise
-        return self._spoken(session, member, post)
+        return self._message_of_post(session, member, post)
 
-    def _spoken(self, session: Session, member: SessionMember, post: Post) -> str:
+    def _message_of_post(self, session: Session, member: SessionMember, post: Post) -> str:
         here = session.rounds[-1]
-        self._shared.write_context_variables(here.read_board(), self._agent(post.send_to))
+        self._shared.write_context_variables(here.read_board(), self._agent_of_role(post.send_to))
         if post.send_to != USER:
             return without_end(f"@{post.send_to} {here.last_words}")
         self._answered = True
@@ -224,11 +224,11 @@ class SharedChat(PartnerConversation):
         self._answered = False
         return session.close_round(RoundState.failed if reason else RoundState.finished, reason=reason)
 
-    def _role(self, agent: str) -> str:
+    def _role_of_agent(self, agent: str) -> str:
         """Return the name under which an agent stands in posts."""
         return USER if agent in ("", self.opener) else agent
 
-    def _agent(self, role: str) -> str:
+    def _agent_of_role(self, role: str) -> str:
         """Return the agent that a post's name stands for."""
         return self.opener if role == USER else role
 

@@ -164,7 +164,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
             *args: As in the host.
             **kwargs: As in the host.
         """
-        args, kwargs = self._excluding(args, kwargs)
+        args, kwargs = self._add_own_to_excluded(args, kwargs)
         return super().generate_reply(messages, sender, *args, **kwargs)
 
     async def a_generate_reply(
@@ -178,7 +178,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
             *args: As in the host.
             **kwargs: As in the host.
         """
-        args, kwargs = self._excluding(args, kwargs)
+        args, kwargs = self._add_own_to_excluded(args, kwargs)
         return await super().a_generate_reply(messages, sender, *args, **kwargs)
 
     def replace_reply_func(self, old_reply_func: Any, new_reply_func: Any) -> None:
@@ -188,7 +188,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
             old_reply_func: As in the host.
             new_reply_func: As in the host.
         """
-        super().replace_reply_func(self._ours(old_reply_func), new_reply_func)
+        super().replace_reply_func(self._own_reply_function(old_reply_func), new_reply_func)
 
     def register_for_llm(self, *, name: str | None = None, description: str | None = None, **how: Any) -> Any:
         """Register a function as any agent does; generated code of the sessions that follow can call it as a plugin.
@@ -318,13 +318,15 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         named = {parameter.name for kind in ours for parameter in inspect.signature(kind.__init__).parameters.values()}
         return named - {"self", "args", "host", "does", "role_config"}
 
-    def _excluding(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _add_own_to_excluded(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return arguments of `generate_reply` whose `exclude` names our reply functions too."""
         excluded = [*(args[0] if args else kwargs.get("exclude") or ())]
-        excluded += [self._ours(one) for one in excluded]
+        excluded += [self._own_reply_function(one) for one in excluded]
         return ((excluded, *args[1:]), kwargs) if args else ((), {**kwargs, "exclude": excluded})
 
-    def _ours(self, function: Any) -> Any:
+    def _own_reply_function(self, function: Any) -> Any:
         """Return our reply function for the host's, and any other one as it is."""
         name = next((one for one in _REPLY_FUNCTIONS if function is getattr(ConversableAgent, one)), None)
         return getattr(type(self), name) if name else function

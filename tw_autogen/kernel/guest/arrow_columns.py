@@ -92,7 +92,7 @@ class ArrowReader:
         self._table.validate(full=True)  # or lies about where texts lie would be followed
         for column in self._table.columns:
             for chunk in column.chunks or [pa.nulls(0, column.type)]:
-                _claim(chunk, budget, _BYTES_PER_OFFSET)
+                _claim_memory(chunk, budget, _BYTES_PER_OFFSET)
 
     def column(self, index: Any) -> Any:
         """Return a column as Arrow has it; one that a header names again counts as another one.
@@ -151,7 +151,7 @@ def _text_bytes(chunk: Any) -> int:
     return int(content.size) * (4 if widest >= 0xF0 else 2 if widest >= 0xC4 else 1)
 
 
-def _claim(array: Any, budget: MemoryBudget, each: int) -> None:
+def _claim_memory(array: Any, budget: MemoryBudget, each: int) -> None:
     """Count the memory of what is made of an Arrow array and of those in it; a value may take no byte in the stream.
 
     Args:
@@ -182,7 +182,7 @@ def _claim(array: Any, budget: MemoryBudget, each: int) -> None:
     elif pa.types.is_nested(kind):
         inner = [array.values]
     for one in inner:
-        _claim(one, budget, _BYTES_PER_VALUE)
+        _claim_memory(one, budget, _BYTES_PER_VALUE)
 
 
 def check_message(metadata: bytes, dictionaries: set[int]) -> None:

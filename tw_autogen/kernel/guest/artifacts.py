@@ -266,13 +266,13 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
         '{"mean": null, "rows": 3, "(1, 2)": 4}'
     """
     try:
-        return json.dumps(value, ensure_ascii=False, indent=indent, default=_plain, allow_nan=False)
+        return json.dumps(value, ensure_ascii=False, indent=indent, default=_json_default, allow_nan=False)
     except (TypeError, ValueError):
-        finite = json.loads(json.dumps(_with_plain_keys(value), default=_plain), parse_constant=lambda _: None)
+        finite = json.loads(json.dumps(_with_plain_keys(value), default=_json_default), parse_constant=lambda _: None)
         return json.dumps(finite, ensure_ascii=False, indent=indent)
 
 
-def _plain(value: Any) -> Any:
+def _json_default(value: Any) -> Any:
     """Return numbers and texts of numpy and pandas as Python's, and as text what else JSON has no form for."""
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     listed = value.tolist() if kind in tuple("biufOSU") else value

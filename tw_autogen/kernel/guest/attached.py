@@ -49,7 +49,7 @@ class AttachedSession:
         files = HostFiles(lambda **fields: self._calls.ask("files", op=FILES, **fields))
         arrow = arrow and importlib.util.find_spec("pyarrow") is not None
         self.codec = Codec(RemoteTableStore(files, exchange), arrow=arrow)
-        self._calls = HostCalls(self._ask, self.codec)
+        self._calls = HostCalls(self._ask_host, self.codec)
         self._functions: dict[str, Any] = {}
         self._hidden_by: dict[str, Any] = {}
 
@@ -84,7 +84,7 @@ class AttachedSession:
             pass
         return False
 
-    def _ask(self, request: str) -> str:
+    def _ask_host(self, request: str) -> str:
         """Carry a request to the host whose cell or request runs; in a cell of the user's it would reach the user.
 
         The host is not always this session's: where two serve one name, the later function stands there for both.

@@ -133,7 +133,7 @@ def _has_terminals() -> bool:
     return True
 
 
-def _system(shell: Any, command: str) -> None:
+def _run_shell_command(shell: Any, command: str) -> None:
     """Run a `!command` with its output in a pipe; IPython's own way wants a terminal.
 
     Kernels of this package have `ipython_patches.run_command` for it; this text runs by itself, without that module.
@@ -186,9 +186,11 @@ def _kernel_app_class() -> Any:
             super().init_kernel()
             shell = self.kernel.shell
             shell.parent = shell.kernel = self.kernel
-            _bind(shell, self.ipython_dir, self.profile_dir)
+            _bind_to_process(shell, self.ipython_dir, self.profile_dir)
             if self.tw_others and not _has_terminals():
-                shell.system = functools.partial(_system, shell)  # adds no frame: names are looked up in the caller's
+                shell.system = functools.partial(
+                    _run_shell_command, shell
+                )  # adds no frame: names are looked up in the caller's
 
         def init_profile_dir(self) -> None:
             """Make a profile that is empty, without looking for one."""
@@ -227,7 +229,7 @@ def prepare() -> Any:
     try:
         shell = IPythonKernel.shell_class.default_value.instance(
             parent=app,
-            ipython_dir="",  # this and the next come with the process, see `_bind`; unnamed, they make no folder
+            ipython_dir="",  # this and the next come with the process, see `_bind_to_process`; unnamed they make none
             profile_dir=ProfileDir(),
             compiler_class=XCachingCompiler,
         )
@@ -241,7 +243,7 @@ def prepare() -> Any:
     return app
 
 
-def _bind(shell: Any, ipython_dir: str, profile_dir: Any) -> None:
+def _bind_to_process(shell: Any, ipython_dir: str, profile_dir: Any) -> None:
     """Set up for a shell what belongs to its process: folders and files in them, environment, streams."""
     shell.ipython_dir, shell.profile_dir = ipython_dir, profile_dir
     store = vars(sys.modules["IPython.core.interactiveshell"]).get(_STORE)

@@ -80,13 +80,13 @@ class Bridge:
         self._number = 0
         self._quiet = False
         self._display = Display(shell)
-        self._crash_output = [CrashOutput(name, self._request) for name in ("stdout", "stderr")]
+        self._crash_output = [CrashOutput(name, self._request_id) for name in ("stdout", "stderr")]
         streams = zip((sys.stdout, sys.stderr), self._crash_output, strict=True)
         self._streams = [LimitedStream(*pair) for pair in streams]
         self._descriptors = FdCapture({1: sys.stdout, 2: sys.stderr})
         for number in self._descriptors.numbers:
             os.register_at_fork(after_in_child=partial(self._streams[number - 1].redirect_to, number))
-        self._tune()
+        self._configure_shell()
 
     def begin_session(self, options: Mapping[str, Any]) -> None:
         """Begin a session; what an earlier call of this has begun is forgotten.
@@ -114,7 +114,7 @@ class Bridge:
         else:
             suppress_status(shell.kernel, self._was_quiet)
         self.session = KernelSession(shell, self._ask, options)
-        self._cells = Cells(self._forget)
+        self._cells = Cells(self._forget_cell)
         self._hints = Hints(str(self.session.folder), options.get("sandbox") or {})
         self._guard = Guard(self.session.folder)
         self._display.begin_session(self.session.ctx, options["result_chars"])
@@ -153,7 +153,7 @@ class Bridge:
         if not fits_message(text):
             large = f"the answer is a text of {len(text) >> 20} MB, which is more than one message may be"
             text = dumps({"error": large, QUIET: self._quiet})
-        self._payload(text)
+        self._write_payload(text)
 
     def answer_file(self, name: str) -> None:
         """Do what the host asks in a text that is longer than a message may be: it lies in the exchange."""
@@ -162,7 +162,7 @@ class Bridge:
     # Around each cell.
 
     @contextlib.contextmanager
-    def _inside(self) -> Iterator[None]:
+    def _nest_cell(self) -> Iterator[None]:
         """Make a cell that runs meanwhile a part of the one that is running, which fails if it does."""
         self._nested, self._inner = True, None
         try:
@@ -172,7 +172,7 @@ class Bridge:
         if self._inner is not None:
             self._inner.raise_error()
 
-    def _before(self, info: Any = None) -> None:
+    def _before_cell(self, info: Any = None) -> None:
         if self._nested:
             return
         self._guard.repair()
@@ -195,13 +195,13 @@ class Bridge:
             self._cells.add(number, code if raw_code is None else raw_code)
         return f"<cell {self._number}>"
 
-    def _forget(self, number: int) -> None:
+    def _forget_cell(self, number: int) -> None:
         """Drop what IPython keeps of a cell for tracebacks."""
         name = f"<cell {number}>"
         self._shell.compile._filename_map.pop(name, None)
         linecache.cache.pop(name, None)
 
-    def _after(self, result: Any = None) -> None:
+    def _after_cell(self, result: Any = None) -> None:
         if self._nested:
             self._inner = result
             return
@@ -271,7 +271,7 @@ class Bridge:
             stream.end_cell()
             stream.flush()
 
-    def _request(self) -> str:
+    def _request_id(self) -> str:
         return str(self._shell.kernel.get_parent("shell")["header"]["msg_id"])
 
     def _show_error(self, exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
@@ -286,7 +286,7 @@ class Bridge:
     def _running_code(self) -> str:
         return str(self._shell.transform_cell(self._cells.text(self._number)))
 
-    def _reset(self) -> None:
+    def _on_reset(self) -> None:
         self._was_reset = True
         drop_history_names(self._shell)
         self.session.repair()
@@ -297,24 +297,24 @@ class Bridge:
         if not fits_message(text):
             kept = {name: content[name] for name in ("error", "result", "print_ends", "reset", QUIET)}
             text = dumps({**kept, "logs": [["warning", "output", _TOO_MUCH]]}, ensure_ascii=False)
-        self._payload(text.encode("utf-8", "replace").decode())
+        self._write_payload(text.encode("utf-8", "replace").decode())
 
-    def _payload(self, report: str) -> None:
+    def _write_payload(self, report: str) -> None:
         self._shell.payload_manager.write_payload({"source": SOURCE, "report": report})
 
-    def _tune(self) -> None:
+    def _configure_shell(self) -> None:
         shell = self._shell
-        shell.events.register("pre_run_cell", self._before)
-        shell.events.register("post_run_cell", self._after)
+        shell.events.register("pre_run_cell", self._before_cell)
+        shell.events.register("post_run_cell", self._after_cell)
         shell.showtraceback = shell.showsyntaxerror = shell.showindentationerror = self._show_error
         shell.compile.get_code_name = self._name_cell
         shell.ask_exit = sys.exit  # `exit()` and `quit()` end the running cell, not the kernel
         shell.automagic = False  # `sx ('rm' 'x')` is Python, as the check before it took it to be
         forget_outputs(shell)
-        watch_reset(shell, self._reset)
+        watch_reset(shell, self._on_reset)
         pipe_commands(shell)
         print_pages(shell)
-        nest_captures(shell, self._inside)
+        nest_captures(shell, self._nest_cell)
         ask_once(shell)
         cancel_on_interrupt(shell.kernel, Interrupts(shell.kernel))
         reply_always(shell.kernel)
@@ -351,7 +351,7 @@ def start(options: str) -> None:
     """
     package = _package()
     if not hasattr(package, "session_of_this_kernel"):
-        _made().begin_session(loads(options))
+        _get_or_make_bridge().begin_session(loads(options))
         package.session_of_this_kernel = True  # type: ignore[attr-defined] # modules take attributes
 
 
@@ -363,7 +363,7 @@ def warm_up(modules: str) -> None:
     Args:
         modules: Names of modules to import, with commas between; what is not installed, or is broken, is left out.
     """
-    _made().begin_session(_REHEARSAL)
+    _get_or_make_bridge().begin_session(_REHEARSAL)
     for name in filter(None, modules.split(",")):
         with contextlib.suppress(Exception):
             importlib.import_module(name)
@@ -371,24 +371,24 @@ def warm_up(modules: str) -> None:
 
 def answer(request: str) -> None:
     """Answer through the kernel's bridge."""
-    _bridge().answer(request)
+    _current_bridge().answer(request)
 
 
 def answer_file(name: str) -> None:
     """Answer through the kernel's bridge what lies in a file."""
-    _bridge().answer_file(name)
+    _current_bridge().answer_file(name)
 
 
-def _made() -> Bridge:
+def _get_or_make_bridge() -> Bridge:
     package = _package()
     if not hasattr(package, "bridge_of_this_kernel"):
         from IPython import get_ipython  # deferred: the host imports this module too, to check it, without a shell
 
         package.bridge_of_this_kernel = Bridge(get_ipython())  # type: ignore[attr-defined] # as above
-    return _bridge()
+    return _current_bridge()
 
 
-def _bridge() -> Bridge:
+def _current_bridge() -> Bridge:
     bridge: Bridge = vars(_package())["bridge_of_this_kernel"]
     return bridge
 

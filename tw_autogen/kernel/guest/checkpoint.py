@@ -100,7 +100,7 @@ class _Pickler(pickle.Pickler):
         if isinstance(value, types.FunctionType) and value.__module__ == MAIN and id(value) not in self._known:
             cells = value.__closure__ or ()
             state = {
-                "cells": [_content(cell) for cell in cells],
+                "cells": [_cell_contents(cell) for cell in cells],
                 "defaults": value.__defaults__,
                 "kwdefaults": value.__kwdefaults__,
                 "dict": dict(value.__dict__),
@@ -199,9 +199,9 @@ class _Unpickler(pickle.Unpickler):
             found = super().find_class(module, name)
         except Exception:  # noqa: BLE001 - a module that is imported runs its own code
             return self._stand_in(name)
-        return self._import if found is _module else found
+        return self._import_or_stand_in if found is _module else found
 
-    def _import(self, name: str) -> Any:
+    def _import_or_stand_in(self, name: str) -> Any:
         try:
             return _module(name)
         except Exception:  # noqa: BLE001 - as above
@@ -266,7 +266,7 @@ def _is_named(value: Any) -> bool:
     return (is_a(value, type) or type(value) in _NAMED) and value.__module__ == MAIN
 
 
-def _content(cell: types.CellType) -> tuple[Any, ...]:
+def _cell_contents(cell: types.CellType) -> tuple[Any, ...]:
     try:
         return (cell.cell_contents,)
     except ValueError:  # empty
@@ -376,22 +376,22 @@ class Checkpoint:
             urgent: It is due now.
         """
         self._wanted, self._urgent = (position, hidden), self._urgent or urgent
-        self._begin()
+        self._begin_writing()
 
     def begin_cell(self) -> None:
         """Forget that a copy was wanted: from here on it would be neither of before the cell nor of behind it."""
         self._wanted = None
         self._changed = True
 
-    def _begin(self) -> None:
+    def _begin_writing(self) -> None:
         if self._wanted is None or not hasattr(os, "fork"):
             return
         wait = 0.0 if self._urgent else self._began + self._every - time.monotonic()
-        if wait <= 0 and self._busy():
+        if wait <= 0 and self._is_writing():
             wait = _BUSY_SECONDS
         if wait > 0:
             wanted = self._wanted
-            self._later(wait, lambda: self._begin() if self._wanted is wanted else None)
+            self._later(wait, lambda: self._begin_writing() if self._wanted is wanted else None)
             return
         position, hidden = self._wanted
         self._wanted, self._urgent, self._changed, self._began = None, False, False, time.monotonic()
@@ -411,13 +411,13 @@ class Checkpoint:
             seconds: How long to wait.
         """
         until = time.monotonic() + seconds
-        copied = not self._changed and not self._busy() and (self.header() or {}).get("position") == position
+        copied = not self._changed and not self._is_writing() and (self.header() or {}).get("position") == position
         if copied or not hasattr(os, "fork"):
             return copied
-        while self._busy() and time.monotonic() < until:
+        while self._is_writing() and time.monotonic() < until:
             time.sleep(_POLL_SECONDS)
         self.want(position, hidden, urgent=True)
-        while self._busy() and time.monotonic() < until:
+        while self._is_writing() and time.monotonic() < until:
             time.sleep(_POLL_SECONDS)
         return (self.header() or {}).get("position") == position
 
@@ -425,7 +425,7 @@ class Checkpoint:
         """Return what the copy says of itself: `position`, `seconds`, `left`; None if there is none for this Python."""
         try:
             with open(self._folder / _FILE, "rb") as file:
-                found = _header(file)
+                found = _read_header(file)
             return found if found["python"] == list(sys.version_info[:2]) else None
         except (OSError, ValueError, KeyError, TypeError, struct.error):
             return None
@@ -444,7 +444,7 @@ class Checkpoint:
         if not (trust or _is_sealed(data, self._key)):
             raise ValueError("no kernel of this user has written it in this folder")
         file = io.BytesIO(data)
-        header = _header(file)
+        header = _read_header(file)
         file.seek(0)
         variables, lost = read(file)
         self._namespace.update(variables)
@@ -459,7 +459,7 @@ class Checkpoint:
                 break  # else the variables were what class statements needed: those of these classes can be read now
         return {"position": header["position"], "left": [*header["left"], *{**lost, **left, **failed}.items()]}
 
-    def _busy(self) -> bool:
+    def _is_writing(self) -> bool:
         if self._child:
             with contextlib.suppress(ChildProcessError):  # somebody's `os.wait()` has taken it
                 if os.waitpid(self._child, os.WNOHANG) == (0, 0):
@@ -545,7 +545,7 @@ class _Pages:
             raise SystemExit
 
 
-def _header(file: BinaryIO) -> dict[str, Any]:
+def _read_header(file: BinaryIO) -> dict[str, Any]:
     """Read what stands at the end, in front of its own length."""
     file.seek(-_SIZE.size, os.SEEK_END)
     size = _SIZE.unpack(file.read(_SIZE.size))[0]

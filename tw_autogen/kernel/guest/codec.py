@@ -195,7 +195,7 @@ class Codec:
         check_fields(plain, _FIELDS[kind], kind)
         if kind == "dict":
             bounds.memory.claim(_BYTES_PER_PAIR * len(plain["items"]))
-            return bounds.time.build_dict([self._pair(item, bounds) for item in plain["items"]])
+            return bounds.time.build_dict([self._unpack_pair(item, bounds) for item in plain["items"]])
         if kind == "tuple":
             return tuple(self.unpack(item, bounds) for item in plain["items"])
         if kind in ("set", "frozenset"):
@@ -203,13 +203,13 @@ class Codec:
             items = bounds.time.build_set([self.unpack(item, bounds) for item in plain["items"]])
             return items if kind == "set" else frozenset(items)
         if kind in ("date", "time", "datetime"):
-            when = getattr(datetime, kind).fromisoformat(_matching(_STAMP, plain["iso"]))
+            when = getattr(datetime, kind).fromisoformat(_require_match(_STAMP, plain["iso"]))
             return _in_zone(when, plain["zone"]) if plain.get("zone") and kind != "date" else when
         if kind == "timedelta":
             return _timedelta(**{key: plain[key] for key in _FIELDS[kind]})
         return self._unpack_known(kind, plain, bounds)
 
-    def _pair(self, plain: Any, bounds: Bounds) -> tuple[Any, Any]:
+    def _unpack_pair(self, plain: Any, bounds: Bounds) -> tuple[Any, Any]:
         if not isinstance(plain, list) or len(plain) != 2:
             raise ValueError("a dict that crosses has pairs of a key and a value")
         return self.unpack(plain[0], bounds), self.unpack(plain[1], bounds)
@@ -258,23 +258,23 @@ class Codec:
             content = binascii.a2b_base64(plain["base64"])
             return content if kind == "bytes" else bytearray(content)
         if kind == "Decimal":
-            return _decimal(plain["text"])
+            return _parse_decimal(plain["text"])
         if kind == "Path":
             if len(plain["text"]) > _LONGEST_PATH:  # each part of it would be an object
                 raise ValueError(f"a path that crosses has at most {_LONGEST_PATH} characters")
             return pathlib.Path(plain["text"]) if bounds.paths else plain["text"]
         if kind == "ndarray":
             bounds.memory.claim(2 * len(plain["base64"]))
-            return _array(plain)
+            return _unpack_array(plain)
         import pandas as pd  # deferred: the other side had it for a value like this, and it costs 0.2 s
 
         if kind in ("NA", "NaT"):
             return getattr(pd, kind)
         if kind == "Timestamp":
-            stamp = pd.Timestamp(_matching(_STAMP, plain["iso"]))
+            stamp = pd.Timestamp(_require_match(_STAMP, plain["iso"]))
             return stamp.tz_convert(check_zone(plain["zone"])) if plain.get("zone") else stamp
         if kind == "Timedelta":
-            return pd.Timedelta(_matching(_SPAN, plain["iso"]))
+            return pd.Timedelta(_require_match(_SPAN, plain["iso"]))
         with bounds.without_paths():
             table = take_table(plain["file"], self, bounds)
         if kind == "Series" and table.shape[1] != 1:
@@ -292,7 +292,7 @@ def _in_zone(when: Any, name: object) -> Any:
     return made if made.utcoffset() == when.utcoffset() else made.replace(fold=1)
 
 
-def _matching(pattern: re.Pattern[str], text: str) -> str:
+def _require_match(pattern: re.Pattern[str], text: str) -> str:
     if not pattern.fullmatch(text):
         raise ValueError(f"no time that crosses: {shown(text)}")
     return text
@@ -362,7 +362,7 @@ def _timedelta(days: int, seconds: int, microseconds: int) -> datetime.timedelta
         raise ValueError("a span of time that crosses is longer than Python's") from error
 
 
-def _decimal(text: str) -> Any:
+def _parse_decimal(text: str) -> Any:
     import decimal  # deferred: it would be a part of each kernel's start
 
     try:
@@ -393,7 +393,7 @@ def _packed_array(value: Any) -> dict[str, Any]:
     return {TAG: "ndarray", "dtype": dtype, "shape": list(value.shape), "base64": _base64(value.tobytes())}
 
 
-def _array(plain: dict[str, Any]) -> Any:
+def _unpack_array(plain: dict[str, Any]) -> Any:
     import numpy as np  # deferred: the other side had it for a value like this
 
     dtype, shape = plain["dtype"], plain["shape"]

@@ -47,13 +47,13 @@ def line_about(mime: str, body: bytes) -> str:
         size = _picture_size(body)
         return f"{size[0]} x {size[1]} pixels" if size else ""
     if mime in ("text/html", "image/svg+xml"):
-        return _title(body[:_READ].decode("utf-8", "replace"))
+        return _html_title(body[:_READ].decode("utf-8", "replace"))
     if mime.endswith("json"):
         try:
             value = json.loads(body)
         except (ValueError, RecursionError):
             return ""
-        return _short(_ABOUT.get(mime, _keys)(value))
+        return _shorten(_ABOUT.get(mime, _describe_json)(value))
     return ""
 
 
@@ -72,13 +72,13 @@ def _picture_size(body: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _title(text: str) -> str:
+def _html_title(text: str) -> str:
     match = re.search(r"(?i)<title[^<>]*>([^<]*)</title>", text)
     plain = match[1] if match else re.sub(r"(?is)<(script|style)\b.*?(</\1>|$)|<[^<>]*>", " ", text)
-    return _short(html.unescape(plain))
+    return _shorten(html.unescape(plain))
 
 
-def _keys(value: Any) -> str:
+def _describe_json(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(map(str, value))
     return f"{len(value)} items" if isinstance(value, list) else str(value)
@@ -90,7 +90,7 @@ def _figure(value: Any) -> str:
         return ""
     kinds = [str(one.get("type", "scatter")) for one in value.get("data") or () if isinstance(one, Mapping)]
     layout = value.get("layout")
-    return _titled(layout.get("title") if isinstance(layout, Mapping) else None, kinds or ["no traces"])
+    return _title_and_kinds(layout.get("title") if isinstance(layout, Mapping) else None, kinds or ["no traces"])
 
 
 def _vega_chart(value: Any) -> str:
@@ -100,15 +100,15 @@ def _vega_chart(value: Any) -> str:
     inner = (one for name in ("layer", "hconcat", "vconcat", "concat") for one in value.get(name) or ())
     marks = [one["mark"] for one in (value, *inner) if isinstance(one, Mapping) and one.get("mark")]
     kinds = [str(mark.get("type") if isinstance(mark, Mapping) else mark) for mark in marks]
-    return _titled(value.get("title"), kinds or ["several charts"])
+    return _title_and_kinds(value.get("title"), kinds or ["several charts"])
 
 
-def _titled(title: Any, kinds: list[str]) -> str:
+def _title_and_kinds(title: Any, kinds: list[str]) -> str:
     text = title.get("text") if isinstance(title, Mapping) else title
     return f"{f'{text}: ' if text else ''}{', '.join(dict.fromkeys(kinds))}"
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     plain = " ".join(text.split())
     return plain[:_CHARS] + ("…" if len(plain) > _CHARS else "")
 
@@ -193,15 +193,15 @@ class Display:
             metadata: Of these.
             **kwargs: As IPython passes them.
         """
-        text = _text(data)
+        text = _plain_text(data)
         self._keep_table(data)
-        if not self._keep(data, text) and text:
+        if not self._keep_richest_form(data, text) and text:
             print(text)  # noqa: T201 - this is how displayed text reaches the cell's output
 
     def _take_result(self, data: Mapping[str, Any], metadata: Any = None) -> None:
-        text = _text(data)
+        text = _plain_text(data)
         self._keep_table(data, shown=text)
-        self._keep(data, text)
+        self._keep_richest_form(data, text)
         self.result = clip(text, self._result_chars)
 
     def _format_unsaved(self, value: Any, *args: Any, **kwargs: Any) -> Any:
@@ -241,14 +241,14 @@ class Display:
             self._blank.add(figure)
             self._ctx.log("warning", "display", f"nothing is drawn in {name}: its axes hold no data")
 
-    def _keep(self, data: Mapping[str, Any], text: str) -> bool:
+    def _keep_richest_form(self, data: Mapping[str, Any], text: str) -> bool:
         """Write the richest form as a file; tell whether the value has one that text doesn't replace."""
         data = {_VERSION.sub("+", mime): one for mime, one in data.items()}
         for mime, (kind, suffix) in _FORMS.items():
             # An HTML view counts only where the text says nothing: of a table or a model, the text is what is read.
             if mime not in data or (mime == "text/html" and text and not text.startswith("<")):
                 continue
-            body = _body(data[mime], mime)
+            body = _to_bytes(data[mime], mime)
             digest = hashlib.sha256(body).hexdigest()
             if digest not in self._seen:  # a figure that is shown and is the last expression comes twice
                 self._seen.add(digest)
@@ -449,14 +449,14 @@ def _has_index(frame: Any) -> bool:
     return type(frame.index).__name__ != "RangeIndex" or frame.index.name is not None
 
 
-def _text(data: Mapping[str, Any]) -> str:
+def _plain_text(data: Mapping[str, Any]) -> str:
     plain = str(data.get("text/plain", ""))
     if plain.startswith("<") and not {"text/html", "image/png", "image/svg+xml"} & data.keys():
         return str(data.get("text/markdown") or data.get("text/latex") or plain)
     return plain
 
 
-def _body(value: Any, mime: str) -> bytes:
+def _to_bytes(value: Any, mime: str) -> bytes:
     if isinstance(value, bytes):
         return value
     if mime.startswith("image/") and mime != "image/svg+xml":

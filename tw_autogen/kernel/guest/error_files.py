@@ -60,7 +60,7 @@ def error_text(error: BaseException) -> str:
 
 def last_frames(error: BaseException) -> list[traceback.FrameSummary]:
     """Return the innermost frames of an error's traceback, without the one of IPython's own `open`."""
-    return [frame for frame in traceback.extract_tb(_end(error)) if frame.name != _OPEN]
+    return [frame for frame in traceback.extract_tb(_innermost_traceback(error)) if frame.name != _OPEN]
 
 
 def failed_line(error: BaseException) -> str:
@@ -133,7 +133,7 @@ def writes(error: BaseException) -> bool:
     return next(said, False)
 
 
-def _end(error: BaseException) -> TracebackType | None:
+def _innermost_traceback(error: BaseException) -> TracebackType | None:
     """Return the innermost part of a traceback: there may be millions of frames above it."""
     end = ahead = error.__traceback__
     for _ in range(_MAX_FRAMES):
@@ -149,7 +149,9 @@ def _is_cell(file_name: str) -> bool:
 
 def _of_line(error: BaseException) -> Iterator[str]:
     """Yield the paths in the line of a cell that failed: its texts, and those that its variables hold."""
-    frames = zip(traceback.walk_tb(_end(error)), traceback.extract_tb(_end(error)), strict=True)
+    frames = zip(
+        traceback.walk_tb(_innermost_traceback(error)), traceback.extract_tb(_innermost_traceback(error)), strict=True
+    )
     cells = [(frame, found.line or "") for (frame, _), found in frames if _is_cell(found.filename)]
     if not cells or len(cells[-1][1]) > _MAX_LINE_CHARS:
         return
@@ -160,13 +162,13 @@ def _of_line(error: BaseException) -> Iterator[str]:
         return
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     for given in itertools.chain.from_iterable((*call.args, *(word.value for word in call.keywords)) for call in calls):
-        value = _value(given, frame)
+        value = _value_in_frame(given, frame)
         text = os.fspath(value) if isinstance(value, str | os.PathLike) else ""
         if isinstance(text, str) and "/" in text and "\n" not in text:
             yield text.removeprefix("sqlite:///").removeprefix("file:").partition("?")[0]
 
 
-def _value(node: ast.expr, frame: FrameType) -> object:
+def _value_in_frame(node: ast.expr, frame: FrameType) -> object:
     if isinstance(node, ast.Name):
         return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
     return node.value if isinstance(node, ast.Constant) else None

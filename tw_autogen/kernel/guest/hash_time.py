@@ -61,7 +61,7 @@ class HashFloodGuard:
         Raises:
             ValueError: it takes too long.
         """
-        return set(self._watched(items))
+        return set(self._yield_while_in_time(items))
 
     def build_dict(self, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
         """Return a dict of pairs with hashable keys.
@@ -69,7 +69,7 @@ class HashFloodGuard:
         Raises:
             ValueError: it takes too long.
         """
-        return dict(self._watched(pairs))
+        return dict(self._yield_while_in_time(pairs))
 
     def number(self, items: list[Hashable]) -> tuple[list[int], list[int]]:
         """Return each value's number among the different ones, and the place of the first value of each number.
@@ -80,7 +80,7 @@ class HashFloodGuard:
         numbers: dict[Hashable, int] = {}
         codes: list[int] = []
         firsts: list[int] = []
-        for one in self._watched(items):
+        for one in self._yield_while_in_time(items):
             code = numbers.setdefault(one, len(firsts))
             if code == len(firsts):
                 firsts.append(len(codes))
@@ -96,17 +96,17 @@ class HashFloodGuard:
         """
         began = thread_time()
         yield
-        self._count(began, items)
+        self._charge_time(began, items)
 
-    def _watched(self, items: Sequence[_Item]) -> Iterator[_Item]:
+    def _yield_while_in_time(self, items: Sequence[_Item]) -> Iterator[_Item]:
         """Yield values, each as soon as the one before was hashed in time."""
-        began, look = thread_time(), self._look
+        began, look = thread_time(), self._check_time
         for number, item in enumerate(items, 1):
             yield item
             look(began, number)
-        self._count(began, len(items))
+        self._charge_time(began, len(items))
 
-    def _look(self, began: float, items: int) -> None:
+    def _check_time(self, began: float, items: int) -> None:
         spent = self._spent + thread_time() - began
         if spent > _SECONDS + _SECONDS_PER_ITEM * (self._items + items):
             raise ValueError(
@@ -114,7 +114,7 @@ class HashFloodGuard:
                 f"{spent:.1f} s; pass a list"
             )
 
-    def _count(self, began: float, items: int) -> None:
-        self._look(began, items)
+    def _charge_time(self, began: float, items: int) -> None:
+        self._check_time(began, items)
         self._items += items
         self._spent += thread_time() - began

@@ -156,13 +156,13 @@ def run_command(shell: Any, command: str) -> None:
     """
     if command.rstrip().endswith("&"):
         raise OSError("a command that goes on in the background is started with subprocess.Popen, not with `!`")
-    code = _run(command)
+    code = _run_and_print(command)
     shell.user_ns["_exit_code"] = code
     if code and getattr(shell, "system_raise_on_error", False):
         raise subprocess.CalledProcessError(code, command)
 
 
-def _run(command: str) -> int:
+def _run_and_print(command: str) -> int:
     """Run a command, print what it writes as it comes, and give its exit code."""
     text = codecs.getincrementaldecoder("utf-8")("replace")
     with subprocess.Popen(

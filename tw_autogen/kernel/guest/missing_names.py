@@ -36,7 +36,7 @@ def also_missing(read: Callable[[], str], error: BaseException, known: Container
     try:
         code = read()
         tree = ast.parse(code)
-        names = [] if "import *" in code else sorted(set(_unbound(code)))
+        names = [] if "import *" in code else sorted(set(_unbound_names(code)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     first = getattr(error, "name", None)
@@ -45,8 +45,8 @@ def also_missing(read: Callable[[], str], error: BaseException, known: Container
     ]
     modules = [
         fromkey
-        for fromkey in dict.fromkeys(_modules(tree))
-        if fromkey != (first or "").partition(".")[0] and _absent(fromkey)
+        for fromkey in dict.fromkeys(_imported_packages(tree))
+        if fromkey != (first or "").partition(".")[0] and _is_not_installed(fromkey)
     ]
     parts = [
         f"{said}: {', '.join(found[:_MAX_NAMED])}"
@@ -55,7 +55,7 @@ def also_missing(read: Callable[[], str], error: BaseException, known: Container
     ]
     more = f"This cell lacks more; {'; '.join(parts)}." if parts else ""
     there = (
-        [module for module in _USUAL if not _absent(module)]
+        [module for module in _USUAL if not _is_not_installed(module)]
         if isinstance(error, ModuleNotFoundError) or modules
         else []
     )
@@ -113,17 +113,17 @@ def nearest(names: Iterable[str], there: Iterable[str]) -> list[str]:
     """
     import difflib  # not needed before something is missing
 
-    plain = {_plain(name): name for name in there}
-    found = [match for name in names for match in difflib.get_close_matches(_plain(name), plain, 3)]
+    plain = {_fold_name(name): name for name in there}
+    found = [match for name in names for match in difflib.get_close_matches(_fold_name(name), plain, 3)]
     return [plain[fromkey] for fromkey in dict.fromkeys(found)][:3]
 
 
-def _plain(name: str) -> str:
+def _fold_name(name: str) -> str:
     """Return a name in lower case, without accents."""
     return "".join(char for char in unicodedata.normalize("NFKD", name.casefold()) if not unicodedata.combining(char))
 
 
-def _unbound(code: str) -> Iterator[str]:
+def _unbound_names(code: str) -> Iterator[str]:
     """Yield the names that a cell reads and nowhere binds."""
     top = symtable.symtable(code, "cell", "exec")
     tables, at = [top], 0
@@ -141,7 +141,7 @@ def _unbound(code: str) -> Iterator[str]:
             yield one.get_name()
 
 
-def _modules(tree: ast.Module) -> Iterator[str]:
+def _imported_packages(tree: ast.Module) -> Iterator[str]:
     """Yield the packages that a cell imports outside of `try`, where a missing one may be expected."""
     waiting: list[ast.AST] = [tree]
     while waiting:
@@ -154,7 +154,7 @@ def _modules(tree: ast.Module) -> Iterator[str]:
             waiting += ast.iter_child_nodes(node)
 
 
-def _absent(package: str) -> bool:
+def _is_not_installed(package: str) -> bool:
     try:
         return importlib.util.find_spec(package) is None
     except (ImportError, ValueError, AttributeError):  # a module whose `__spec__` is None

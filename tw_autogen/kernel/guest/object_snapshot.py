@@ -86,19 +86,19 @@ def of_data(value: Any) -> Contents | None:
         if name in _OF_DATA.get(root, ()):
             return NOTHING
         if root == "numpy" and name == "ndarray":
-            return _array(value)
+            return _array_contents(value)
         if root == "numpy" and name in ("Generator", "RandomState"):
             return _numpy_random(value)
         if root == "pandas" and name in ("DataFrame", "Series"):
-            return _table(value)
+            return _table_contents(value)
         if root == "pandas" and name == "Index":
-            return _index(value)
+            return _index_contents(value)
         if root == "pandas" and name == "NDArrayBacked":  # categories, dates, durations
             return _with_attributes(value, Contents((value._ndarray,)))
     return None
 
 
-def _array(value: Any) -> Contents:
+def _array_contents(value: Any) -> Contents:
     inner = [] if value.base is None else [value.base]
     if value.dtype == object:
         inner += changeable(value.ravel().tolist())
@@ -136,7 +136,7 @@ def copies_on_write() -> bool:
     return int(pandas.__version__.partition(".")[0]) >= 3 or pandas.options.mode.copy_on_write is True
 
 
-def _table(value: Any) -> Contents:
+def _table_contents(value: Any) -> Contents:
     """Share a table's columns until one is written to, where pandas copies on write; copy them elsewhere."""
     lazy = copies_on_write()
     series = value.ndim == 1
@@ -160,7 +160,7 @@ def _table(value: Any) -> Contents:
     return Contents(held, copy, size)
 
 
-def _index(value: Any) -> Contents:
+def _index_contents(value: Any) -> Contents:
     names = list(value.names)
     return Contents(copy=lambda: lambda: setattr(value, "names", names), size=100)
 
@@ -201,10 +201,10 @@ def contents(value: Any) -> Contents | None:
     for base, give in _KINDS:
         if issubclass(kind, base):
             return give(value)
-    return of_data(value) or _instance(value)
+    return of_data(value) or _instance_contents(value)
 
 
-def _list(value: list[Any]) -> Contents:
+def _list_contents(value: list[Any]) -> Contents:
     plain = list.__getitem__(value, slice(None))
 
     def copy() -> Undo:
@@ -213,7 +213,7 @@ def _list(value: list[Any]) -> Contents:
     return _with_attributes(value, Contents(changeable(plain), copy, 8 * len(plain)))
 
 
-def _dict(value: dict[Any, Any]) -> Contents:
+def _dict_contents(value: dict[Any, Any]) -> Contents:
     kind: Any = collections.OrderedDict if is_a(value, collections.OrderedDict) else dict
     items = list(kind.items(value))
 
@@ -229,7 +229,7 @@ def _dict(value: dict[Any, Any]) -> Contents:
     return _with_attributes(value, Contents(held, copy, 100 * len(items), hashes=True))
 
 
-def _set(value: set[Any]) -> Contents:
+def _set_contents(value: set[Any]) -> Contents:
     plain = list(set.__iter__(value))
 
     def copy() -> Undo:
@@ -242,7 +242,7 @@ def _set(value: set[Any]) -> Contents:
     return _with_attributes(value, Contents(changeable(plain), copy, 60 * len(plain), hashes=True))
 
 
-def _deque(value: collections.deque[Any]) -> Contents:
+def _deque_contents(value: collections.deque[Any]) -> Contents:
     plain = list(collections.deque.__iter__(value))
 
     def copy() -> Undo:
@@ -255,7 +255,7 @@ def _deque(value: collections.deque[Any]) -> Contents:
     return _with_attributes(value, Contents(changeable(plain), copy, 8 * len(plain)))
 
 
-def _buffer(value: Any) -> Contents:
+def _buffer_contents(value: Any) -> Contents:
     kind: Any = bytearray if is_a(value, bytearray) else array.array
 
     def copy() -> Undo:
@@ -265,7 +265,7 @@ def _buffer(value: Any) -> Contents:
     return Contents(copy=copy, size=sys.getsizeof(value))
 
 
-def _cell(value: types.CellType) -> Contents:
+def _cell_contents(value: types.CellType) -> Contents:
     try:
         held = value.cell_contents
     except ValueError:  # empty
@@ -277,7 +277,7 @@ def _cell(value: types.CellType) -> Contents:
     return Contents((held,), copy)
 
 
-def _function(value: types.FunctionType) -> Contents:
+def _function_contents(value: types.FunctionType) -> Contents:
     if value.__module__ != MAIN:
         return NOTHING
     held = [*(value.__closure__ or ()), value.__defaults__, value.__kwdefaults__]
@@ -285,7 +285,7 @@ def _function(value: types.FunctionType) -> Contents:
     return _with_attributes(value, inner)
 
 
-def _class(value: type) -> Contents:
+def _class_contents(value: type) -> Contents:
     if value.__module__ != MAIN:
         return NOTHING
     held = {name: one for name, one in vars(value).items() if name not in ("__dict__", "__weakref__")}
@@ -305,16 +305,16 @@ def _class(value: type) -> Contents:
     return Contents((*value.__bases__, *inner), copy, 100 * len(held))
 
 
-def _instance(value: Any) -> Contents | None:
+def _instance_contents(value: Any) -> Contents | None:
     kind = type(value)
     root = (kind.__module__ or "").partition(".")[0]
     if root in _NOT_OURS or (root in sys.stdlib_module_names and root not in (MAIN, "types", "argparse")):
         return None
-    hidden = _hides(kind) and not issubclass(kind, BaseException)
+    hidden = _hides_memory(kind) and not issubclass(kind, BaseException)
     return None if hidden else _with_attributes(value, NOTHING)
 
 
-def _hides(kind: type) -> bool:
+def _hides_memory(kind: type) -> bool:
     """Return whether objects of a class take more memory than their attributes do: C code keeps something in them."""
     attributes = len(copyreg._slotnames(kind))  # type: ignore[attr-defined] # as pickle finds them
     attributes += (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
@@ -326,8 +326,8 @@ def _with_attributes(value: Any, rest: Contents) -> Contents:
     kind = type(value)
     if kind in _QUICK or (kind.__module__ == "builtins" and not is_a(value, types.FunctionType)):
         return rest
-    own = _own(value)
-    slots = _slots(value)
+    own = _own_attributes(value)
+    slots = _slot_values(value)
     names = dict(own or {})
 
     def copy() -> Undo:
@@ -352,7 +352,7 @@ def _with_attributes(value: Any, rest: Contents) -> Contents:
     return Contents(held, copy if takes else None, rest.size + 100 * len(names), hashes=rest.hashes, code=rest.code)
 
 
-def _own(value: Any) -> dict[str, Any] | None:
+def _own_attributes(value: Any) -> dict[str, Any] | None:
     try:
         own = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -360,7 +360,7 @@ def _own(value: Any) -> dict[str, Any] | None:
     return own if is_a(own, dict) else None
 
 
-def _slots(value: Any) -> Mapping[str, Any]:
+def _slot_values(value: Any) -> Mapping[str, Any]:
     found = {}
     for name in copyreg._slotnames(type(value)):  # type: ignore[attr-defined] # as pickle finds them
         try:
@@ -370,7 +370,7 @@ def _slots(value: Any) -> Mapping[str, Any]:
     return found
 
 
-def _random(value: random.Random) -> Contents:
+def _random_contents(value: random.Random) -> Contents:
     def copy() -> Undo:
         state = value.getstate()
         return lambda: value.setstate(state)
@@ -379,17 +379,17 @@ def _random(value: random.Random) -> Contents:
 
 
 _KINDS: list[tuple[Any, Callable[[Any], Contents]]] = [
-    (list, _list),
-    (dict, _dict),
-    (set, _set),
-    (collections.deque, _deque),
-    ((bytearray, array.array), _buffer),
-    (types.CellType, _cell),
-    (types.FunctionType, _function),
-    (type, _class),
+    (list, _list_contents),
+    (dict, _dict_contents),
+    (set, _set_contents),
+    (collections.deque, _deque_contents),
+    ((bytearray, array.array), _buffer_contents),
+    (types.CellType, _cell_contents),
+    (types.FunctionType, _function_contents),
+    (type, _class_contents),
     (types.MethodType, lambda value: Contents((value.__self__, value.__func__))),
     ((tuple, frozenset), lambda value: _with_attributes(value, Contents(changeable(value)))),
-    (random.Random, _random),
+    (random.Random, _random_contents),
     (functools.partial, lambda value: Contents((value.func, value.args, value.keywords))),
     (property, lambda value: Contents((value.fget, value.fset, value.fdel))),
     ((classmethod, staticmethod), lambda value: Contents((value.__func__,))),

@@ -275,7 +275,7 @@ class FdCapture:
         """Open again what code has closed or led elsewhere."""
         for number, spare in self._spare.items():
             with contextlib.suppress(OSError):  # the code closed the spare one too
-                if not _same(number, spare):
+                if not _is_same_file(number, spare):
                     os.dup2(spare, number)
 
     def drain(self) -> None:
@@ -308,7 +308,7 @@ def _end_watching(number: int, stream: Any) -> None:
     stream.fileno = lambda: number  # what code leads there is output as well
 
 
-def _same(number: int, spare: int) -> bool:
+def _is_same_file(number: int, spare: int) -> bool:
     wanted = os.fstat(spare)
     try:
         return os.path.samestat(os.fstat(number), wanted)

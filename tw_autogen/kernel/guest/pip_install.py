@@ -75,19 +75,19 @@ class PipInstallHook:
         from IPython.utils.text import LSString, SList
 
         run = os.system
-        shell.register_magic_function(self._magic, "line", "pip")
+        shell.register_magic_function(self._pip_magic, "line", "pip")
 
         def shell_system(command: str) -> Any:
             expanded = shell.var_expand(command, depth=1)
-            return self._instead(expanded, lambda: run_command(shell, expanded))
+            return self._install_or_run(expanded, lambda: run_command(shell, expanded))
 
         def shell_getoutput(command: str, split: bool = True, depth: int = 0) -> Any:
             expanded = shell.var_expand(command, depth=depth + 1)
-            text = self._instead(expanded, lambda: getoutput(expanded), output=True)
+            text = self._install_or_run(expanded, lambda: getoutput(expanded), output=True)
             return SList(text.splitlines()) if split else LSString(text)
 
         shell.system, shell.getoutput = shell_system, shell_getoutput
-        os.system = _System(lambda command: self._instead(command, lambda: run(command), done=0))
+        os.system = _System(lambda command: self._install_or_run(command, lambda: run(command), done=0))
         self._stand_before(subprocess.Popen)
 
     def request(self, arguments: Sequence[str]) -> str:
@@ -104,9 +104,9 @@ class PipInstallHook:
         if not answer["ok"]:
             raise InstallRefused(answer["text"])
         importlib.invalidate_caches()
-        return "\n".join([str(answer["text"]), *self._hidden(wanted)])
+        return "\n".join([str(answer["text"]), *self._shadowed_package_lines(wanted)])
 
-    def _hidden(self, wanted: Sequence[str]) -> list[str]:
+    def _shadowed_package_lines(self, wanted: Sequence[str]) -> list[str]:
         """Return a line for each package of which the environment has another version, which `import` finds first."""
         from importlib import metadata  # deferred: it would be a part of each kernel's start
 
@@ -121,14 +121,14 @@ class PipInstallHook:
                     )
         return found
 
-    def _magic(self, line: str) -> None:
+    def _pip_magic(self, line: str) -> None:
         """Ask the host to install packages: `%pip install name`."""
-        arguments = _split(line)
+        arguments = _split_words(line)
         if arguments[:1] != ["install"]:
             raise InstallRefused(f"%pip {line}: only `%pip install name` is possible here")
         print(self.request(arguments[1:]))  # noqa: T201 - the cell's own stream
 
-    def _instead(self, command: Any, run: Callable[[], Any], *, output: bool = False, done: Any = None) -> Any:
+    def _install_or_run(self, command: Any, run: Callable[[], Any], *, output: bool = False, done: Any = None) -> Any:
         arguments = install_words(command)
         if arguments is None:
             return run()
@@ -160,7 +160,7 @@ def install_words(command: Any) -> list[str] | None:
     alone = True
     if isinstance(command, str | bytes | os.PathLike):
         text = os.fsdecode(command).strip()
-        arguments, alone = _first_command(_split(text, operators=True))
+        arguments, alone = _first_command(_split_words(text, operators=True))
         alone = alone and not _MORE_COMMANDS.search(text)
     else:
         try:
@@ -195,7 +195,7 @@ def _first_command(arguments: Sequence[str]) -> tuple[list[str], bool]:
     return found, True
 
 
-def _split(text: str, *, operators: bool = False) -> list[str]:
+def _split_words(text: str, *, operators: bool = False) -> list[str]:
     """Return the words of a command; none if a quote is not closed."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=operators)
     lexer.whitespace_split = True

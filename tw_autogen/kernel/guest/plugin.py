@@ -201,11 +201,11 @@ def load_plugin(
     with _loading:
         if path is not None:
             _forget_edited(os.path.dirname(path))
-        module = _files.get((path or "", source)) or _run(name, source, path)
-        if path is not None and _functions(module):
+        module = _files.get((path or "", source)) or _run_plugin_source(name, source, path)
+        if path is not None and _plugin_functions(module):
             _files[path, source] = module
     own = (var for var in vars(module).values() if isinstance(var, (type, types.FunctionType)))
-    found: list[Any] = [function for function in _functions(module) if function.__name__ == name]
+    found: list[Any] = [function for function in _plugin_functions(module) if function.__name__ == name]
     found = found or [
         function for function in own if function.__module__ == module.__name__ and vars(function).get(_MARK)
     ]
@@ -217,15 +217,15 @@ def load_plugin(
         try:
             registered = registered(name, ctx, dict(settings))
         except (Exception, SystemExit) as error:  # foreign code: whatever its constructor raises
-            raise PluginProblem(f"{type(error).__name__}: {error}", _line(error, module)) from error
+            raise PluginProblem(f"{type(error).__name__}: {error}", _line_of_error(error, module)) from error
         if not callable(registered):
             raise PluginProblem(f"{type(registered).__name__} has no __call__")
-    function = _function(name, registered)
+    function = _named_wrapper(name, registered)
     function._tw_module = module  # type: ignore[attr-defined] # where `run_plugin_tests` finds them
     return function
 
 
-def _functions(module: types.ModuleType) -> list[types.FunctionType]:
+def _plugin_functions(module: types.ModuleType) -> list[types.FunctionType]:
     """Return a file's own `@plugin` functions."""
     own = (var for var in vars(module).values() if isinstance(var, types.FunctionType))
     return [
@@ -240,7 +240,7 @@ def run_plugin_tests(tested: Callable[..., Any]) -> list[tuple[str, str]]:
     """
     outcomes = []
     module: types.ModuleType = tested._tw_module  # type: ignore[attr-defined] # set by `load_plugin`
-    several = len(_functions(module)) > 1
+    several = len(_plugin_functions(module)) > 1
     for var in list(vars(module).values()):
         if (marked := getattr(var, _TEST, None)) is not None:
             if several and tested.__name__ not in inspect.signature(var).parameters:
@@ -279,7 +279,7 @@ def install_names() -> None:
             sys.modules[package].plugin = module  # type: ignore[attr-defined]  # modules take attributes
 
 
-def _run(name: str, source: str, path: str | None) -> types.ModuleType:
+def _run_plugin_source(name: str, source: str, path: str | None) -> types.ModuleType:
     module = types.ModuleType(f"tw_plugin_{name}")
     module.__file__ = path or f"<plugin {name}>"
     lines = [f"{line}\n" for line in code_lines(source)]
@@ -289,10 +289,10 @@ def _run(name: str, source: str, path: str | None) -> types.ModuleType:
     try:
         exec(compile(source, module.__file__, "exec", dont_inherit=True), vars(module))
     except SyntaxError as error:
-        line = error.lineno if error.filename == module.__file__ else _line(error, module)
+        line = error.lineno if error.filename == module.__file__ else _line_of_error(error, module)
         raise PluginProblem(f"SyntaxError: {error.msg}", line) from error
     except (Exception, SystemExit) as error:  # foreign code: whatever it raises while it is imported
-        raise PluginProblem(f"{type(error).__name__}: {error}", _line(error, module)) from error
+        raise PluginProblem(f"{type(error).__name__}: {error}", _line_of_error(error, module)) from error
     return module
 
 
@@ -375,12 +375,12 @@ class _ImportsApart:
         level: int = 0,
     ) -> types.ModuleType:
         top = name.partition(".")[0]
-        if level or not self._owns(top):
+        if level or not self._owns_module(top):
             return builtins.__import__(name, globals, locals, fromlist, level)
         module = builtins.__import__(f"{self._space}.{name}", None, None, fromlist or ("__name__",))
         return module if fromlist else sys.modules[f"{self._space}.{top}"]
 
-    def _owns(self, top: str) -> bool:
+    def _owns_module(self, top: str) -> bool:
         """Return whether a module lies in the folder, and nothing that is installed has its name."""
         if f"{self._space}.{top}" in sys.modules or PathFinder.find_spec(top, [self._folder]) is None:
             return f"{self._space}.{top}" in sys.modules
@@ -392,13 +392,13 @@ class _ImportsApart:
         return not origins or os.path.dirname(origins[0]) in _folders
 
 
-def _line(error: BaseException, module: types.ModuleType) -> int | None:
+def _line_of_error(error: BaseException, module: types.ModuleType) -> int | None:
     """Find the last line of the plugin's own file that the error passed through."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == module.__file__]
     return lines[-1] if lines else None
 
 
-def _function(name: str, registered: Callable[..., Any]) -> Callable[..., Any]:
+def _named_wrapper(name: str, registered: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a plugin, so that `help(name)` and a traceback show a function of that name."""
 
     def call(*args: Any, **kwargs: Any) -> Any:

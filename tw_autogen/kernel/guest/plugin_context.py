@@ -143,12 +143,12 @@ class PluginContext:
     @property
     def execution_id(self) -> str:
         """Name of the current execution, such as `exec-3`."""
-        return f"exec-{self._now().number}"
+        return f"exec-{self._current_outputs().number}"
 
     @property
     def execution_idx(self) -> int:
         """Number of the current execution, from 1."""
-        return self._now().number
+        return self._current_outputs().number
 
     @property
     def distrusted(self) -> Sequence[Path]:
@@ -185,11 +185,11 @@ class PluginContext:
             ValueError: there is no such kind, this execution has made too many files (`TooMany`), or this one would be
                 too large (`TooLarge`).
         """
-        self._check(type)
+        self._check_may_add(type)
         free = self._names.free(file_name, type)
         write_value(self._files, free, type, val, max_bytes=self._max_bytes)
         line = preview(type, val) if desc is None else str(desc)
-        self._now().kept.append(Kept(str(name), type, self.folder / free, line))
+        self._current_outputs().kept.append(Kept(str(name), type, self.folder / free, line))
         return free
 
     def create_artifact_path(
@@ -212,9 +212,9 @@ class PluginContext:
         Raises:
             ValueError: there is no such kind, or this execution has made too many files.
         """
-        self._check(type)
+        self._check_may_add(type)
         free = self._names.free(file_name, type)
-        self._now().kept.append(Kept(str(name), type, self.folder / free, str(desc), promised=True))
+        self._current_outputs().kept.append(Kept(str(name), type, self.folder / free, str(desc), promised=True))
         return free, str(self._files.promise(free))
 
     def log(self, level: LogErrorLevel, tag: str, message: str) -> None:
@@ -225,7 +225,7 @@ class PluginContext:
             tag: Who says it.
             message: The words.
         """
-        logs = self._now().logs
+        logs = self._current_outputs().logs
         if len(logs) < _MAX_LOGS:
             logs.append((str(level), str(tag), str(message)[:_LOG_CHARS]))
 
@@ -297,15 +297,15 @@ class PluginContext:
                 self._apart.remove(made)
             _HERE.reset(before)
 
-    def _now(self) -> ExecutionOutputs:
+    def _current_outputs(self) -> ExecutionOutputs:
         made = _HERE.get().get(self)
         if made is not None:
             return made
         with self._lock:
             return self._apart[-1] if self._apart else self._made
 
-    def _check(self, kind: str) -> None:
+    def _check_may_add(self, kind: str) -> None:
         if kind not in _KINDS:
             raise ValueError(f"no artifact is of type {kind!r}; known: {', '.join(_KINDS)}")
-        if len(self._now().kept) >= self._max_artifacts:
+        if len(self._current_outputs().kept) >= self._max_artifacts:
             raise TooMany(f"this execution has made {self._max_artifacts} files already, and no more are allowed")

@@ -36,7 +36,7 @@ class ReachableFiles:
         found = os.path.realpath(path)
         if is_below(found, (*self.granted, *self._sandbox["system"], "/dev", "/proc")):
             return True
-        near = _nearest(found)
+        near = _nearest_existing(found)
         if self.beside:
             return can_read(near)
         if near == found and not os.path.isdir(found):
@@ -53,7 +53,7 @@ class ReachableFiles:
         if is_below(path, self._written):
             return True
         places = ("/dev", "/proc") if self.beside else ("/tmp", "/dev", "/proc")
-        return is_below(path, (*places, *_private())) and not is_below(path, self._sandbox["read"])
+        return is_below(path, (*places, *_private_folders())) and not is_below(path, self._sandbox["read"])
 
     def link_out(self, path: str) -> tuple[str, str] | None:
         """Return the first link on the way to a path that leads to what code can't read, and where it leads.
@@ -157,13 +157,13 @@ def is_below(path: str, places: Iterable[str]) -> bool:
     return any(one == top or one.startswith(top.rstrip("/") + "/") for top in places for one in found)
 
 
-def _nearest(path: str) -> str:
+def _nearest_existing(path: str) -> str:
     """Return a path or, if there is nothing, the lowest folder above it that is there."""
     while path != "/" and is_absent(path):
         path = os.path.dirname(path)
     return path
 
 
-def _private() -> Iterator[str]:
+def _private_folders() -> Iterator[str]:
     names = ("TMPDIR", "HOME", "MPLCONFIGDIR", "IPYTHONDIR", "XDG_CACHE_HOME", "JUPYTER_RUNTIME_DIR")
     return (os.environ[name] for name in names if os.environ.get(name))

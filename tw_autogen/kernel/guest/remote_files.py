@@ -227,13 +227,13 @@ class RemoteFolder:
 
     def take(self, names: Sequence[str]) -> list[str]:
         """Fetch files of the host's; say in words what could not be."""
-        return self._each(names, self._take, self._mirror.note)
+        return self._move_each(names, self._fetch_file, self._mirror.note)
 
     def send_to_host(self, names: Sequence[str]) -> list[str]:
         """Send files to the host; say in words what could not be."""
-        return self._each(names, self._give, self._mirror.note_sent)
+        return self._move_each(names, self._send_file, self._mirror.note_sent)
 
-    def _each(self, names: Sequence[str], do: Callable[[str], None], note: Callable[[str], None]) -> list[str]:
+    def _move_each(self, names: Sequence[str], do: Callable[[str], None], note: Callable[[str], None]) -> list[str]:
         failed = []
         for name in names:
             try:
@@ -244,7 +244,7 @@ class RemoteFolder:
                 note(name)
         return failed
 
-    def _take(self, name: str) -> None:
+    def _fetch_file(self, name: str) -> None:
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f".{path.name}.part")
@@ -255,7 +255,7 @@ class RemoteFolder:
         finally:
             part.unlink(missing_ok=True)
 
-    def _give(self, name: str) -> None:
+    def _send_file(self, name: str) -> None:
         with open(self._folder / name, "rb") as file:
             self._files.send(name, file)
 

@@ -81,7 +81,7 @@ class Snapshot:
         collects = gc.isenabled()
         gc.disable()  # it would look again and again at all that is being copied
         try:
-            self._take(_reached(code, self._users))
+            self._copy_values(_reachable_names(code, self._users))
         finally:
             if collects:
                 gc.enable()
@@ -116,7 +116,7 @@ class Snapshot:
         more = [(f"{len(told) - _MAX_TOLD} more", "")] if len(told) > _MAX_TOLD else []
         return [*told[:_MAX_TOLD], *more]
 
-    def _take(self, names: Iterable[str]) -> None:
+    def _copy_values(self, names: Iterable[str]) -> None:
         """Walk over all that these variables hold, each object once."""
         roots = list(dict.fromkeys(names))
         todo = [(name, self._users[name]) for name in reversed(roots)]
@@ -130,14 +130,14 @@ class Snapshot:
                     self._left.setdefault(late, f"copying took longer than {self._max_seconds:g} s")
                 return
             self._seen[id(value)] = value
-            found = self._note(name, value)
+            found = self._copy_contents(name, value)
             todo += [(name, inner) for inner in found.inner]
             for code in found.code:
-                more = [one for one in _meant(_words_of(code), self._users) if one not in known]
+                more = [one for one in _select_names(_words_of(code), self._users) if one not in known]
                 todo += [(one, self._users[one]) for one in more]
                 known.update(more)
 
-    def _note(self, name: str, value: Any) -> Contents:
+    def _copy_contents(self, name: str, value: Any) -> Contents:
         """Copy one object's contents; give what it holds, nothing where that is not known."""
         try:
             found = contents(value)
@@ -218,13 +218,13 @@ def _is_kept(name: Any) -> bool:
     return not (is_a(name, str) and _SHELLS_OWN.fullmatch(name))
 
 
-def _reached(code: str, names: Mapping[str, Any]) -> list[str]:
+def _reachable_names(code: str, names: Mapping[str, Any]) -> list[str]:
     """Return the variables that a cell can reach by name: those whose name is a word of it, in strings too."""
     words = _ANY_NAME if _MAGIC.search(code) else set(_WORD.findall(unicodedata.normalize("NFKC", code)))
-    return _meant(words, names)
+    return _select_names(words, names)
 
 
-def _meant(words: set[str], names: Mapping[str, Any]) -> list[str]:
+def _select_names(words: set[str], names: Mapping[str, Any]) -> list[str]:
     return list(names) if words & _ANY_NAME else [name for name in names if name in words]
 
 

@@ -75,16 +75,16 @@ class Hints:
         sandboxed = "level" in self._sandbox
         looks = (
             *((self._leads_out,) if sandboxed else ()),
-            _encoding,
-            self._given,
-            self._module,
-            self._elsewhere,
-            *((self._of_home, self._sharing, _browser, self._network) if sandboxed else ()),
-            *((self._link, self._limit, self._path) if sandboxed else ()),
-            self._similar,
+            _encoding_hint,
+            self._given_file_hint,
+            self._module_hint,
+            self._elsewhere_hint,
+            *((self._of_home, self._sharing_hint, _browser_hint, self._network_hint) if sandboxed else ()),
+            *((self._link_hint, self._limit_hint, self._path_hint) if sandboxed else ()),
+            self._similar_files_hint,
         )
         try:
-            return next((hint for cause in _chain(error) for look in looks if (hint := look(cause))), "")
+            return next((hint for cause in _error_chain(error) for look in looks if (hint := look(cause))), "")
         except Exception:  # noqa: BLE001 - the exception is foreign code, and so are its attributes
             return ""
 
@@ -92,7 +92,7 @@ class Hints:
         """Look for a link on the way to a file that leads to what was not granted."""
         if not (is_missing(error) or is_refused(error)):
             return ""
-        found = (self._link_out(_absolute(given), error) for given in named_files(error))
+        found = (self._link_out(_absolute_path(given), error) for given in named_files(error))
         return next((hint for hint in found if hint), "")
 
     def _link_out(self, path: str, error: BaseException) -> str:
@@ -109,7 +109,7 @@ class Hints:
             ways = f"kernel.read={[target]!r} would show it"
         return f"{link} is a link to {target}, which was not granted; {ways}."
 
-    def _given(self, error: BaseException) -> str:
+    def _given_file_hint(self, error: BaseException) -> str:
         """Look for a file that was given to the session: it can be read only, with a sandbox and without."""
         if not (isinstance(error, PermissionError) and isinstance(error.filename, str)):
             return ""
@@ -126,7 +126,7 @@ class Hints:
         name = os.path.basename(error.filename)
         return f"{name} is read-only, as files are that were given: copy it under another name, and change the copy."
 
-    def _module(self, error: BaseException) -> str:
+    def _module_hint(self, error: BaseException) -> str:
         """Look for a module that lies in a folder that code may read, and from which it imports nothing."""
         name = error.name if isinstance(error, ModuleNotFoundError) else None
         top = name.partition(".")[0] if isinstance(name, str) else ""
@@ -156,7 +156,7 @@ class Hints:
             return "" if there in text else f"{own}; `{use}({there!r})` takes the user's."
         return f"{own}; kernel.read={[f'~/{folder}']!r} would show what the user has in {folder}, for `{use}`."
 
-    def _sharing(self, error: BaseException) -> str:
+    def _sharing_hint(self, error: BaseException) -> str:
         if self._sandbox["level"] != _LANDLOCK or not is_refused(error):
             return ""
         if not _is_in(error, _SHARING_FILES) and "shared memory" not in error_text(error):
@@ -166,7 +166,7 @@ class Hints:
             "the levels namespaces and bubblewrap (kernel.sandbox) they can."
         )
 
-    def _network(self, error: BaseException) -> str:
+    def _network_hint(self, error: BaseException) -> str:
         if self._sandbox["network"] or not _is_network(error):
             return ""
         if _is_in(error, _WORKERS):
@@ -180,7 +180,7 @@ class Hints:
             "(`runs_in: host`)."
         )
 
-    def _link(self, error: BaseException) -> str:
+    def _link_hint(self, error: BaseException) -> str:
         refused = getattr(error, "errno", None) == errno.EPERM and "symlink" in failed_line(error)
         several = isinstance(error, shutil.Error) and f"[Errno {errno.EPERM}]" in error_text(error)  # of `copytree`
         if self._sandbox["links"] or not (refused or several):
@@ -190,7 +190,7 @@ class Hints:
             "kernel.allow_symlinks=True would allow them."
         )
 
-    def _limit(self, error: BaseException) -> str:
+    def _limit_hint(self, error: BaseException) -> str:
         sandbox, number, text = self._sandbox, getattr(error, "errno", None), error_text(error)
         short = isinstance(error, MemoryError) or number == errno.ENOMEM
         short = short or (
@@ -207,15 +207,15 @@ class Hints:
             return (
                 f"The sandbox allows {sandbox['open_files']} open files; close some; kernel.open_files sets how many."
             )
-        if sandbox["memory_mb"] and number == errno.ENOSPC and any(_full(place) for place in ("/tmp", "/dev/shm")):
+        if sandbox["memory_mb"] and number == errno.ENOSPC and any(_is_full(place) for place in ("/tmp", "/dev/shm")):
             return "The sandbox keeps /tmp in memory, a quarter of kernel.memory_mb; the working folder holds more."
         return ""
 
-    def _elsewhere(self, error: BaseException) -> str:
+    def _elsewhere_hint(self, error: BaseException) -> str:
         """Look for a file that is missing in the folders that code may read besides: by its path, then by its name."""
         places = (*self._sandbox.get("read", ()), *self._sandbox.get("write", ()))
         for given in named_files(error) if is_missing(error) else []:
-            path = _absolute(given)
+            path = _absolute_path(given)
             here = is_below(path, (self._folder,))
             asked = here or not os.path.isabs(given) or is_below(path, places)
             if _is_pattern(path, error) or os.path.exists(path) or not asked:
@@ -233,7 +233,7 @@ class Hints:
                     return hint
             direct += [os.path.join(place, inner) for place in places]
             found = [os.path.normpath(path) for path in direct if os.path.isfile(path) and can_read(path)][:1]
-            found = found or [path for path in _named(name, places) if path.endswith(f"/{inner}")]
+            found = found or [path for path in _find_by_name(name, places) if path.endswith(f"/{inner}")]
             where = "the working folder" if here else os.path.dirname(given if leaves else path)
             if len(found) == 1:
                 return f"{name} is not in {where}; it is {found[0]!r}."
@@ -242,11 +242,11 @@ class Hints:
                 return f"{name} is not in {where}; there are {', '.join(map(repr, found[:_MAX_NAMED]))}{more}."
         return ""
 
-    def _similar(self, error: BaseException) -> str:
+    def _similar_files_hint(self, error: BaseException) -> str:
         """Look for files whose names are like that of a missing one."""
         for given in named_files(error) if is_missing(error) and not writes(error) else []:
             places = [path for path in self._files.granted if os.path.isdir(path)]
-            path = _absolute(given)
+            path = _absolute_path(given)
             if _is_pattern(path, error) or os.path.exists(path) or not is_below(path, places):
                 continue
             there: dict[str, str] = {}
@@ -258,10 +258,10 @@ class Hints:
                 return f"Similar files that are there: {', '.join(repr(there[name]) for name in near)}."
         return ""
 
-    def _path(self, error: BaseException) -> str:
+    def _path_hint(self, error: BaseException) -> str:
         missing = is_missing(error)
         for given in named_files(error) if missing or is_refused(error) else []:
-            path = _absolute(given)
+            path = _absolute_path(given)
             leaves = not os.path.isabs(given) and not is_below(path, (self._folder,))
             if missing and leaves and not self._files.beside:
                 continue  # whether the host has such a file can't be known
@@ -294,7 +294,7 @@ class Hints:
             ways = f"kernel.read={[path]!r} would show it"
             if writing:
                 ways = f"kernel.write={[place]!r} would let code write there"
-            return f"The sandbox shows code only the working folder{self._granted()} and the system; {ways}."
+            return f"The sandbox shows code only the working folder{self._granted_paths_text()} and the system; {ways}."
         return "" if missing else self._of_shown(path, place, writing=writing)
 
     def _of_shown(self, path: str, place: str, *, writing: bool) -> str:
@@ -308,7 +308,7 @@ class Hints:
             f"kernel.write={[place]!r} would let it write there."
         )
 
-    def _granted(self) -> str:
+    def _granted_paths_text(self) -> str:
         paths = [path for path in self._files.granted if path != self._folder]
         more = ["…"] if len(paths) > _MAX_NAMED else []
         return "".join(f", {path}" for path in [*paths[:_MAX_NAMED], *more])
@@ -318,7 +318,7 @@ def _stem(path: str) -> str:
     return os.path.splitext(os.path.basename(path))[0]
 
 
-def _encoding(error: BaseException) -> str:
+def _encoding_hint(error: BaseException) -> str:
     """Look for text that is not UTF-8, and what it is."""
     if not isinstance(error, UnicodeDecodeError) or not error.encoding.lower().startswith("utf"):
         return ""
@@ -334,7 +334,7 @@ def _encoding(error: BaseException) -> str:
     return ""
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def _error_chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and those that led to it, also where a library has put one into another's arguments."""
     seen: list[BaseException] = []
     left: list[Any] = [error]
@@ -347,7 +347,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             left += [cause.__cause__, None if cause.__suppress_context__ else cause.__context__, *inner]
 
 
-def _browser(error: BaseException) -> str:
+def _browser_hint(error: BaseException) -> str:
     if type(error).__name__ not in _BROWSER_ERRORS and not _BROWSER.search(error_text(error)):
         return ""
     return (
@@ -381,7 +381,7 @@ def _is_thread(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and "can't start new thread" in error_text(error)
 
 
-def _full(place: str) -> bool:
+def _is_full(place: str) -> bool:
     try:
         state = os.statvfs(place)
     except OSError:
@@ -389,7 +389,7 @@ def _full(place: str) -> bool:
     return state.f_bavail * state.f_frsize < _LITTLE
 
 
-def _named(name: str, places: Iterable[str]) -> list[str]:
+def _find_by_name(name: str, places: Iterable[str]) -> list[str]:
     """Return the paths of files of a plain name below folders, hidden, ignored and secret-like ones left out."""
     found = (
         os.path.join(place, entry.name)
@@ -412,7 +412,7 @@ def _is_in(error: BaseException, parts: Iterable[str]) -> bool:
     return any(part in frame.filename for frame in last_frames(error) for part in parts)
 
 
-def _absolute(path: str) -> str:
+def _absolute_path(path: str) -> str:
     """Return a path from the root; empty if that can't be known."""
     try:
         return os.path.abspath(path)

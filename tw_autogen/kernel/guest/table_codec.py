@@ -195,7 +195,12 @@ class _Packer:
         array: Any = column.array
         if isinstance(dtype, pd.CategoricalDtype):
             of = self.pack(_as_series(dtype.categories, column.name))
-            return {"kind": "category", "ordered": bool(dtype.ordered), "of": of, "values": self._put(array.codes)}
+            return {
+                "kind": "category",
+                "ordered": bool(dtype.ordered),
+                "of": of,
+                "values": self._pack_numbers(array.codes),
+            }
         if isinstance(dtype, pd.StringDtype):
             values = self._put_arrow(array) or array.to_numpy(dtype=object, na_value=None).tolist()
             name = "str" if str(dtype) == "str" else "string"
@@ -210,21 +215,34 @@ class _Packer:
         if isinstance(dtype, (np.dtype, pd.DatetimeTZDtype)) and dtype.kind in "Mm":
             zone = str(dtype.tz) if isinstance(dtype, pd.DatetimeTZDtype) else None
             stamps = column.astype("int64").to_numpy()
-            return {"kind": "time", "dtype": f"{dtype.kind}8[{array.unit}]", "zone": zone, "values": self._put(stamps)}
+            return {
+                "kind": "time",
+                "dtype": f"{dtype.kind}8[{array.unit}]",
+                "zone": zone,
+                "values": self._pack_numbers(stamps),
+            }
         if isinstance(dtype, pd.PeriodDtype):
-            return {"kind": "period", "frequency": str(dtype)[len("period[") : -1], "values": self._put(array.asi8)}
+            return {
+                "kind": "period",
+                "frequency": str(dtype)[len("period[") : -1],
+                "values": self._pack_numbers(array.asi8),
+            }
         if isinstance(dtype, pd.IntervalDtype):
             left, right = (self.pack(_as_series(side, column.name)) for side in (array.left, array.right))
             return {"kind": "interval", "closed": dtype.closed, "left": left, "right": right}
         if isinstance(array, (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)):
             values = array.to_numpy(dtype=dtype.numpy_dtype, na_value=dtype.numpy_dtype.type(0))
-            return {"kind": "nullable", "values": self._put(values), "missing": self._put(array.isna())}
+            return {
+                "kind": "nullable",
+                "values": self._pack_numbers(values),
+                "missing": self._pack_numbers(array.isna()),
+            }
         if (
             isinstance(dtype, (np.dtype, pd.SparseDtype))
             and dtype.kind in "biuf"
             and np.dtype(dtype.type).itemsize <= 8
         ):
-            values = self._put(np.asarray(array))
+            values = self._pack_numbers(np.asarray(array))
             if isinstance(dtype, pd.SparseDtype):
                 return {"kind": "sparse", "fill": self._codec.pack(dtype.fill_value), "values": values}
             return {"kind": "number", "values": values}
@@ -243,13 +261,13 @@ class _Packer:
             return {
                 "kind": "multi",
                 "levels": levels,
-                "codes": [self._put(code) for code in used.codes],
+                "codes": [self._pack_numbers(code) for code in used.codes],
                 "names": names,
             }
         level = self.pack(_as_series(index, index.name))
         return {"kind": "flat", "levels": [level], "names": names, "frequency": _frequency(index)}
 
-    def _put(self, values: Any) -> Any:
+    def _pack_numbers(self, values: Any) -> Any:
         if (packed := self._put_arrow(values)) is not None:
             return packed
         start = sum(piece.nbytes for piece in self._raw)
@@ -272,10 +290,10 @@ class _Unpacker:
         self._memory = bounds.memory
 
     def unpack(self, packed: Any) -> Any:
-        kind = _checked(packed, _COLUMNS, "column")
+        kind = _checked_kind(packed, _COLUMNS, "column")
         self._memory.claim(_BYTES_PER_COLUMN)
         if kind == "text":
-            return self._texts(packed)
+            return self._unpack_texts(packed)
         if kind == "object":
             return pd.Series([self._codec.unpack(value, self._bounds) for value in packed["values"]], dtype="object")
         if kind == "interval":
@@ -289,25 +307,25 @@ class _Unpacker:
             if kind == "texts":
                 return pd.Series(self._arrow.objects(number), dtype="object")
             return pd.Series(pd.arrays.ArrowExtensionArray(self._arrow.column(number)))
-        return self._unpack_numbers(kind, self._numbers(packed["values"]), packed)
+        return self._unpack_numbers(kind, self._read_numbers(packed["values"]), packed)
 
     def _unpack_numbers(self, kind: str, values: Any, packed: dict[str, Any]) -> Any:
         if kind == "category":
-            return self._category(values, packed)
+            return self._unpack_category(values, packed)
         if kind == "time":
-            stamps = pd.Series(_whole(values).view(_matching(_TIME, packed["dtype"])), copy=False)
+            stamps = pd.Series(_require_int64(values).view(_require_match(_TIME, packed["dtype"])), copy=False)
             if packed.get("zone") is None:
                 return stamps
             zone = check_zone(packed["zone"])
             self._memory.claim(values.nbytes)
             return stamps.dt.tz_localize("UTC").dt.tz_convert(zone)
         if kind == "period":
-            dtype = pd.PeriodDtype(_matching(_FREQUENCY, packed["frequency"]))
-            return pd.Series(pd.arrays.PeriodArray(_whole(values), dtype=dtype))
+            dtype = pd.PeriodDtype(_require_match(_FREQUENCY, packed["frequency"]))
+            return pd.Series(pd.arrays.PeriodArray(_require_int64(values), dtype=dtype))
         if kind == "nullable":
             types = {"b": pd.arrays.BooleanArray, "f": pd.arrays.FloatingArray}
             array = types.get(values.dtype.kind, pd.arrays.IntegerArray)
-            missing = self._numbers(packed["missing"])
+            missing = self._read_numbers(packed["missing"])
             if missing.dtype != "b1":
                 raise ValueError(f"which values are missing is not said by {missing.dtype}")
             return pd.Series(array(values, missing))
@@ -319,7 +337,7 @@ class _Unpacker:
             return pd.Series(pd.arrays.SparseArray(values, fill_value=fill))
         return pd.Series(values, copy=False)
 
-    def _category(self, values: Any, packed: dict[str, Any]) -> Any:
+    def _unpack_category(self, values: Any, packed: dict[str, Any]) -> Any:
         categories = self.unpack(packed["of"])
         held = pd.Index(categories, dtype=categories.dtype, tupleize_cols=False)
         _check_hashes(held)
@@ -329,7 +347,7 @@ class _Unpacker:
             return pd.Series(pd.Categorical.from_codes(values, held, ordered=packed["ordered"]))
 
     def unpack_index(self, packed: dict[str, Any]) -> Any:
-        kind = _checked(packed, _INDEXES, "index")
+        kind = _checked_kind(packed, _INDEXES, "index")
         names = [self._codec.unpack(name, self._bounds) for name in packed["names"]]
         if kind == "range":
             if len(packed["range"]) != 3 or not all(
@@ -344,18 +362,18 @@ class _Unpacker:
         # Without its dtype, an object index of texts would be taken for a text index.
         flat: list[Any] = [pd.Index(level, name=None, dtype=level.dtype, tupleize_cols=False) for level in levels]
         if kind == "multi":
-            numbered = [self._level(level) for level in flat]
-            codes = self._codes(packed["codes"], [places for _, places in numbered])
+            numbered = [self._factorize_level(level) for level in flat]
+            codes = self._unpack_codes(packed["codes"], [places for _, places in numbered])
             levels = [level for level, _ in numbered]
             return pd.MultiIndex(levels, codes, names=names, verify_integrity=False)  # which would hash the levels
         flat[0].name = names[0] if names else None
         if packed.get("frequency") is not None and type(flat[0]) in (pd.DatetimeIndex, pd.TimedeltaIndex):
-            frequency = pd.tseries.frequencies.to_offset(_matching(_FREQUENCY, packed["frequency"]))
+            frequency = pd.tseries.frequencies.to_offset(_require_match(_FREQUENCY, packed["frequency"]))
             if isinstance(frequency, pd.offsets.Tick) or len(flat[0]) <= _MAX_STEPS:
                 flat[0].freq = frequency
         return flat[0]
 
-    def _codes(self, packed: list[Any], places: list[Any]) -> list[Any]:
+    def _unpack_codes(self, packed: list[Any], places: list[Any]) -> list[Any]:
         """Return each row's number in each level, -1 where the label is missing.
 
         Args:
@@ -366,7 +384,7 @@ class _Unpacker:
             raise ValueError(f"an index of {len(places)} levels has no column of codes for each")
         found = []
         for part, level in zip(packed, places):  # noqa: B905 - strict: Python 3.10
-            codes = self._numbers(part)
+            codes = self._read_numbers(part)
             if codes.dtype.kind != "i" or (len(codes) and not -1 <= codes.min() <= codes.max() < len(level)):
                 raise ValueError(f"an index is not coded by places in a level of {len(level)}")
             self._memory.claim(16 * len(codes))
@@ -375,7 +393,7 @@ class _Unpacker:
             raise ValueError("the codes of an index are not of as many rows")
         return found
 
-    def _level(self, values: Any) -> tuple[Any, Any]:
+    def _factorize_level(self, values: Any) -> tuple[Any, Any]:
         """Return the different values, sorted if they can be, and each value's place among them; -1 for a missing one.
 
         As `MultiIndex.from_arrays` makes them; but sorted or numbered by Python, whose time is bounded.
@@ -386,9 +404,9 @@ class _Unpacker:
         each = _SORTED_BYTES if _is_plain(values.dtype) else _NUMBERED_BYTES
         self._memory.claim(16 * len(values))
         with self._memory.held(each * len(values) + 4 * values.nbytes):
-            return self._numbered(values)
+            return self._factorize_values(values)
 
-    def _numbered(self, values: Any) -> tuple[Any, Any]:
+    def _factorize_values(self, values: Any) -> tuple[Any, Any]:
         held = np.flatnonzero(~values.isna())
         present = values[held]
         codes = np.full(len(values), -1, dtype="i8")
@@ -410,7 +428,7 @@ class _Unpacker:
         codes[held] = places[np.array(numbers, dtype="i8")]
         return level[order], codes
 
-    def _numbers(self, packed: dict[str, Any]) -> Any:
+    def _read_numbers(self, packed: dict[str, Any]) -> Any:
         if "arrow" in packed and self._arrow is not None:
             return self._arrow.numbers(packed["arrow"])
         check_fields(packed, _NUMBERS, "a column's numbers")
@@ -423,7 +441,7 @@ class _Unpacker:
         values = np.frombuffer(self._raw, dtype.replace("b", "u"), count, packed["start"])
         return values != 0 if "b" in dtype else values.copy()  # a truth value of 2 would mislead numpy
 
-    def _texts(self, packed: dict[str, Any]) -> Any:
+    def _unpack_texts(self, packed: dict[str, Any]) -> Any:
         values = packed["values"]
         dtype = _text_dtype(packed)
         if isinstance(values, dict) and self._arrow is not None:
@@ -435,7 +453,7 @@ class _Unpacker:
         return pd.Series(values, dtype=dtype)
 
 
-def _checked(packed: Any, kinds: dict[str, dict[str, tuple[type, ...]]], what: str) -> str:
+def _checked_kind(packed: Any, kinds: dict[str, dict[str, tuple[type, ...]]], what: str) -> str:
     """Return the kind of a column or index whose fields have the types of that kind."""
     kind = packed.get("kind") if isinstance(packed, dict) else None
     if not isinstance(kind, str) or kind not in kinds:
@@ -446,7 +464,7 @@ def _checked(packed: Any, kinds: dict[str, dict[str, tuple[type, ...]]], what: s
     return kind
 
 
-def _whole(values: Any) -> Any:
+def _require_int64(values: Any) -> Any:
     """Return numbers of 8 bytes as they are; times are such."""
     if values.dtype != "i8":
         raise ValueError(f"times that cross are whole numbers of 8 bytes, not {values.dtype}")
@@ -515,7 +533,7 @@ def _text_dtype(packed: dict[str, Any]) -> Any:
         return "object"
 
 
-def _matching(pattern: re.Pattern[str], text: str) -> str:
+def _require_match(pattern: re.Pattern[str], text: str) -> str:
     if not pattern.fullmatch(text):
         raise ValueError(f"no dtype of a column that crosses: {shown(text)}")
     return text

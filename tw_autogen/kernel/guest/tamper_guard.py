@@ -79,16 +79,16 @@ def reply_always(kernel: Any) -> None:
 
     async def do_execute(*args: Any, **kwargs: Any) -> dict[str, Any]:
         try:
-            return _bounded(await run(*args, **kwargs))
+            return _clip_reply(await run(*args, **kwargs))
         except (asyncio.CancelledError, KeyboardInterrupt):  # of `await` at top level, or outside of all code
-            return _failed(kernel, "KeyboardInterrupt", "")
+            return _error_reply(kernel, "KeyboardInterrupt", "")
         except BaseException as error:  # noqa: BLE001 - what code did to the shell or to its exception may be anything
-            return _failed(kernel, type(error).__name__, "the cell's end could not be told")
+            return _error_reply(kernel, type(error).__name__, "the cell's end could not be told")
 
     kernel.do_execute = do_execute
 
 
-def _bounded(reply: dict[str, Any]) -> dict[str, Any]:
+def _clip_reply(reply: dict[str, Any]) -> dict[str, Any]:
     """Cut what a reply holds of exceptions, and leave out payloads that nobody reads."""
     answers = reply.get("user_expressions") or {}
     for answer in (reply, *(answers.values() if isinstance(answers, dict) else ())):
@@ -103,7 +103,7 @@ def _bounded(reply: dict[str, Any]) -> dict[str, Any]:
     return reply
 
 
-def _failed(kernel: Any, name: str, text: str) -> dict[str, Any]:
+def _error_reply(kernel: Any, name: str, text: str) -> dict[str, Any]:
     payloads = kernel.shell.payload_manager
     reply = {
         "status": "error",
@@ -120,10 +120,10 @@ def _failed(kernel: Any, name: str, text: str) -> dict[str, Any]:
 
 def suppress_messages(kernel: Any) -> None:
     """Leave out what costs each cell time and nobody reads."""
-    kernel._publish_execute_input = _nothing
+    kernel._publish_execute_input = _do_nothing
     shell = kernel.shell
     # History would keep the text of each cell under a name of its own, `_i1`, and in lists, for as long as it lives.
-    shell.history_manager.store_inputs = _nothing
+    shell.history_manager.store_inputs = _do_nothing
     for run in (type(shell).run_cell, type(shell).run_cell_async):
         run.__signature__ = inspect.signature(run)  # ipykernel asks for it before each cell
 
@@ -161,19 +161,19 @@ def suppress_status(kernel: Any, quiet: Callable[[], bool]) -> None:
     handlers["execute_request"], kernel._publish_status = execute_request, publish_status
 
 
-def _nothing(*args: Any, **kwargs: Any) -> None:
+def _do_nothing(*args: Any, **kwargs: Any) -> None:
     """Take the place of what is left out."""
 
 
 def pack_tolerantly(session: Any) -> None:
     """Make and read messages whatever code does to the module `json`, and whatever a text holds."""
-    encode = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
+    encode = json.JSONEncoder(ensure_ascii=False, default=_json_default).encode
     decode = json.JSONDecoder().decode
     session.pack = lambda value: encode(value).encode("utf-8", "replace")  # half a surrogate pair can't be sent
     session.unpack = lambda text: decode(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
 
 
-def _plain(value: Any) -> Any:
+def _json_default(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Mapping):
@@ -223,7 +223,7 @@ class Interrupts:
                 return await run(*args, **kwargs)
             finally:
                 if held_off:
-                    self._shut()
+                    self._block_interrupts()
 
         def user_expressions(expressions: Any) -> Any:
             held_off = bool(expressions) and self._holds_off()
@@ -233,7 +233,7 @@ class Interrupts:
                 return evaluate(expressions)
             finally:
                 if held_off:
-                    self._shut()
+                    self._block_interrupts()
 
         shell.run_ast_nodes, shell.user_expressions = run_ast_nodes, user_expressions
 
@@ -247,7 +247,7 @@ class Interrupts:
         if self.noted:
             raise KeyboardInterrupt
 
-    def _shut(self) -> None:
+    def _block_interrupts(self) -> None:
         try:
             signal.signal(signal.SIGINT, self._held_off)
         finally:  # one that comes in this very moment leaves them through

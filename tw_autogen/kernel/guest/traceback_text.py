@@ -83,20 +83,24 @@ def trace(error: BaseException, cells: Cells, plugins: dict[str, str], notes: It
         plugins: File name of each plugin's source, and the plugin's name.
         notes: A line each; empty ones are passed over.
     """
-    lines = _frames(error, cells, plugins)
-    text = "\n".join([*(["Traceback (most recent call last):"] if lines else []), *lines, _last(error, cells)])
-    if members := _members(error):
+    lines = _frame_lines(error, cells, plugins)
+    text = "\n".join(
+        [*(["Traceback (most recent call last):"] if lines else []), *lines, _exception_text(error, cells)]
+    )
+    if members := _group_members(error):
         each = "\n".join(
-            line for member in members for line in (*_frames(member, cells, plugins)[-1:], _last(member, cells))
+            line
+            for member in members
+            for line in (*_frame_lines(member, cells, plugins)[-1:], _exception_text(member, cells))
         )
         text = f"{each}\n\nThe errors above are in this group:\n\n{text}"
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and cause is not error and own_words(cause) != own_words(error):
-        text = f"{_last(cause, cells)}\n\nThe error above led to this one:\n\n{text}"
+        text = f"{_exception_text(cause, cells)}\n\nThe error above led to this one:\n\n{text}"
     return "\n".join([without_paths(clip(text, _ERROR_CHARS)), *filter(None, notes)])
 
 
-def _members(error: BaseException) -> list[BaseException]:
+def _group_members(error: BaseException) -> list[BaseException]:
     """Return the first exceptions of a group, of groups in it theirs; none if it is no group, or before Python 3.11."""
     group: Any = getattr(builtins, "BaseExceptionGroup", None)
     found, waiting = list[BaseException](), [error]
@@ -111,7 +115,7 @@ def _members(error: BaseException) -> list[BaseException]:
 
 def without_paths(text: str) -> str:
     """Shorten the paths of this machine to what is below the working folder, or to the package."""
-    starts = "|".join(map(re.escape, _starts()))
+    starts = "|".join(map(re.escape, _path_prefixes()))
     return re.sub(rf"(?<![\w.~-])(?:{starts})", "", text)
 
 
@@ -131,7 +135,7 @@ def short_warning(
     return f"{where}{category.__name__}: {without_paths(str(message))}\n"
 
 
-def _frames(error: BaseException, cells: Cells, plugins: dict[str, str]) -> list[str]:
+def _frame_lines(error: BaseException, cells: Cells, plugins: dict[str, str]) -> list[str]:
     """Return the outermost and the innermost frames of cells and plugins; there may be millions between them."""
     half = _MAX_FRAMES // 2
     first: list[tuple[FrameType, int]] = []
@@ -143,10 +147,14 @@ def _frames(error: BaseException, cells: Cells, plugins: dict[str, str]) -> list
             count += 1
             (first if count <= half else last).append((frame, line))
     between = [f"  [... {count - 2 * half} more ...]"] if count > 2 * half else []
-    return [*(_frame(*one, cells, plugins) for one in first), *between, *(_frame(*one, cells, plugins) for one in last)]
+    return [
+        *(_frame_text(*one, cells, plugins) for one in first),
+        *between,
+        *(_frame_text(*one, cells, plugins) for one in last),
+    ]
 
 
-def _frame(frame: FrameType, line: int, cells: Cells, plugins: dict[str, str]) -> str:
+def _frame_text(frame: FrameType, line: int, cells: Cells, plugins: dict[str, str]) -> str:
     code = frame.f_code
     function = "" if code.co_name == "<module>" else f", in {code.co_name}"
     found = cells.find(code.co_filename, line)
@@ -157,7 +165,7 @@ def _frame(frame: FrameType, line: int, cells: Cells, plugins: dict[str, str]) -
     return f"  plugin {plugins[code.co_filename]}, line {line}{function}\n    {text}"
 
 
-def _last(error: BaseException, cells: Cells) -> str:
+def _exception_text(error: BaseException, cells: Cells) -> str:
     try:
         str(error)
     except BaseException as problem:  # noqa: BLE001 - the exception is foreign code, and so is its `__str__`
@@ -193,7 +201,7 @@ def kind_of(error: BaseException) -> str:
         return "BaseException"
 
 
-def _starts() -> list[str]:
+def _path_prefixes() -> list[str]:
     """Return the folders that a reader need not see, longest first."""
     known = {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, os.path.expanduser("~")}
     known.update(site.getsitepackages() if hasattr(site, "getsitepackages") else [])

@@ -38,8 +38,8 @@ def summary(value: Any) -> str:
         ('3 items: [1, 2, 3]', "'abc'", '4.5', '')
     """
     if type(value) in _SCALARS or any(is_a(value, kind) for kind in (*_SIZED, str, type, types.FunctionType)):
-        return _short(_of_value(value), _MAX_CHARS)
-    return "" if _is_of_cell(value) else _short(_of_data(value), _MAX_DATA_CHARS)
+        return _shorten(_of_value(value), _MAX_CHARS)
+    return "" if _is_of_cell(value) else _shorten(_of_data(value), _MAX_DATA_CHARS)
 
 
 def _of_value(value: Any) -> str:
@@ -56,8 +56,8 @@ def _of_value(value: Any) -> str:
             told = pluralize(count, word)
             if plain := _plain_text(value, 2):
                 return f"{told}: {plain}" if count else told
-            return told + (_keys(value) if is_a(value, dict) else "")
-    return _definition(value)
+            return told + (_keys_summary(value) if is_a(value, dict) else "")
+    return _definition_summary(value)
 
 
 def describe(namespace: Mapping[str, Any], *, hidden: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
@@ -123,7 +123,7 @@ def _type_name(value: Any) -> str:
     return "function" if type(value) is types.FunctionType else name[:_MAX_NAME]
 
 
-def _definition(value: Any) -> str:
+def _definition_summary(value: Any) -> str:
     # A class's `__doc__` may be an object whose `__get__` runs.
     words = type.__getattribute__(value, "__dict__").get("__doc__") if is_a(value, type) else value.__doc__
     first = next(iter(words.strip().splitlines()), "") if type(words) is str else ""
@@ -145,7 +145,7 @@ def _plain_text(value: Any, depth: int) -> str:
         return str.__repr__(value) if str.__len__(value) <= _MAX_TEXT else ""
     if type(value) in _SCALARS:
         return "" if _is_long(value) else str(value)
-    if any(names == ("numpy", "generic") for names in _classes(value)):
+    if any(names == ("numpy", "generic") for names in _class_names(value)):
         return "" if _is_of_cell(value) else str(value)
     kind: Any = next((container for container in _CONTAINERS if is_a(value, container)), None)
     if kind is None or not depth or kind.__len__(value) > _MAX_ITEMS:
@@ -163,7 +163,7 @@ def _plain_text(value: Any, depth: int) -> str:
     return form.format(", ".join(texts)) if all(texts) else ""
 
 
-def _keys(value: dict[Any, Any]) -> str:
+def _keys_summary(value: dict[Any, Any]) -> str:
     names = [key for key in list(dict.keys(value))[:8] if type(key) is str]
     more = ", …" if dict.__len__(value) > len(names) else ""
     return f": {', '.join(names)}{more}" if names else ""
@@ -171,14 +171,14 @@ def _keys(value: dict[Any, Any]) -> str:
 
 def _of_data(value: Any) -> str:
     """Describe what numpy, pandas and others made; classes are told by their module, so that none is imported."""
-    for module, name in _classes(value):
+    for module, name in _class_names(value):
         root = module.partition(".")[0]
         if root == "pandas":
             if name == "DataFrame":
-                return _frame(value)
+                return _frame_summary(value)
             if name == "Series":
                 named = f", name {_label(value.name)}" if _is_of_cell(value.name) or value.name else ""
-                return f"{len(value)} values, {value.dtype}{_missing(value)}{named}"
+                return f"{len(value)} values, {value.dtype}{_missing_note(value)}{named}"
             if name.endswith("Index"):
                 return f"{len(value)} values, {value.dtype}"
             if name in ("Timestamp", "Timedelta", "Period"):
@@ -195,7 +195,7 @@ def _of_data(value: Any) -> str:
     return ""
 
 
-def _classes(value: Any) -> list[tuple[str, str]]:
+def _class_names(value: Any) -> list[tuple[str, str]]:
     """Return module and name of a value's class and its bases, without asking a metaclass."""
     kinds = type.__getattribute__(type(value), "__mro__")
     return [
@@ -207,7 +207,7 @@ def _is_of_cell(value: Any) -> bool:
     """Return whether a cell has defined its class or a base of it, or, of a tuple, that of an item."""
     if type(value) is tuple:
         return any(map(_is_of_cell, value))
-    return any(module == "__main__" for module, _ in _classes(value))
+    return any(module == "__main__" for module, _ in _class_names(value))
 
 
 def _label(name: Any) -> str:
@@ -224,30 +224,30 @@ def _of_table(value: Any, root: str, name: str) -> str:
             return f"sizes {sizes}, variables {', '.join(map(_label, value.data_vars))}"
         return f"sizes {sizes}, {value.dtype}" if name == "DataArray" else ""
     if (root, name) == ("polars", "DataFrame"):
-        return _sized(value.shape, list(map(str, value.columns[:_MAX_COLUMNS])), value.dtypes)
+        return _table_summary(value.shape, list(map(str, value.columns[:_MAX_COLUMNS])), value.dtypes)
     if (root, name) == ("pyarrow", "Table"):
-        return _sized(value.shape, value.column_names[:_MAX_COLUMNS], value.schema.types)
+        return _table_summary(value.shape, value.column_names[:_MAX_COLUMNS], value.schema.types)
     return f"{len(value)} values, {value.dtype}" if (root, name) == ("polars", "Series") else ""
 
 
-def _sized(shape: Sequence[int], names: Sequence[str], kinds: Sequence[Any]) -> str:
+def _table_summary(shape: Sequence[int], names: Sequence[str], kinds: Sequence[Any]) -> str:
     """Return a table's shape and its columns with their types, the first ones of many."""
     columns = [f"{_label(name)}: {kind}" for name, kind in zip(names, kinds, strict=False)]
     more = f", … {shape[1] - len(names)} more" if shape[1] > len(names) else ""
     return f"{shape[0]} x {shape[1]}" + (f", columns {', '.join(columns)}{more}" if columns else "")
 
 
-def _frame(frame: Any) -> str:
+def _frame_summary(frame: Any) -> str:
     names = list(frame.columns[:_MAX_COLUMNS])
     counted = frame.shape[0] * max(frame.shape[1], 1) <= _MAX_CELLS  # counting what is missing takes time
     kinds = [
-        f"{frame.dtypes.iloc[place]}" + (_missing(frame.iloc[:, place]) if counted else "")
+        f"{frame.dtypes.iloc[place]}" + (_missing_note(frame.iloc[:, place]) if counted else "")
         for place in range(len(names))
     ]
-    return _sized(frame.shape, names, kinds)
+    return _table_summary(frame.shape, names, kinds)
 
 
-def _missing(series: Any) -> str:
+def _missing_note(series: Any) -> str:
     count = int(series.isna().sum()) if len(series) <= _MAX_CELLS else 0
     return f" ({'all' if count == len(series) else count} missing)" if count else ""
 
@@ -258,6 +258,6 @@ def _not_a_number(array: Any) -> str:
     return f" ({'all' if count == array.size else count} nan)" if count else ""
 
 
-def _short(text: str, limit: int) -> str:
+def _shorten(text: str, limit: int) -> str:
     text = " ".join(text.split())
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -39,14 +39,14 @@ def run_wrapped(
     Raises:
         FolderRefusedError: the session's folders can't be shown, or are no longer what the host has checked.
     """
-    log, folders = request["log"], _folders(request, kept)
+    log, folders = request["log"], _session_folders(request, kept)
     said_before = os.path.getsize(log)
-    pipes = {f"/etc/{name}": _pipe(text) for name, text in etc_texts(request["sandbox"]["uid"]).items()}
+    pipes = {f"/etc/{name}": _text_pipe(text) for name, text in etc_texts(request["sandbox"]["uid"]).items()}
     wanted = os.memfd_create("wanted")
     try:
         written = request["assignment"]["write"]
         paths = [one for one in outermost([*request["sandbox"]["read"], *read]) if resolve(one, written)]
-        shows = _sources(request, [path for path in paths if not os.path.islink(path)])
+        shows = _mount_sources(request, [path for path in paths if not os.path.islink(path)])
         os.write(wanted, json.dumps({"shown": folders, **shows}).encode())
         command_line = ["bwrap", *_options(request, paths, folders, pipes), "--", *command, str(wanted)]
         code = subprocess.run(command_line, pass_fds=(*passed, wanted, *pipes.values()), check=False).returncode
@@ -77,7 +77,7 @@ def wanted_mounts(descriptor: int) -> dict[str, Any]:
         return found
 
 
-def _sources(request: Mapping[str, Any], read: Iterable[str]) -> dict[str, Any]:
+def _mount_sources(request: Mapping[str, Any], read: Iterable[str]) -> dict[str, Any]:
     """Return what mounts of the sandbox may show of this machine."""
     plan, assignment = request["sandbox"], request["assignment"]
     devices = [f"/dev/{name}" for name in DEVICES]
@@ -86,7 +86,7 @@ def _sources(request: Mapping[str, Any], read: Iterable[str]) -> dict[str, Any]:
     return sources(paths, assignment.get("known", {}), assignment["write"])
 
 
-def _folders(request: Mapping[str, Any], kept: Iterable[str]) -> dict[str, bool]:
+def _session_folders(request: Mapping[str, Any], kept: Iterable[str]) -> dict[str, bool]:
     """Return the session's folders, as `shown` does."""
     assignment = request["assignment"]
     return writable_by_folder(
@@ -130,7 +130,7 @@ def _parent_folder_options(path: str) -> list[str]:
     return [word for one in above if not os.path.islink(one) for word in ("--perms", "0755", "--dir", one)]
 
 
-def _pipe(text: str) -> int:
+def _text_pipe(text: str) -> int:
     """Return a descriptor that a short text can be read from."""
     ours, theirs = os.pipe()
     os.write(theirs, text.encode("ascii"))

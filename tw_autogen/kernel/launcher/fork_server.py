@@ -114,14 +114,14 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str], *, a
     seccomp.prepare()
     _known_folders()  # once, before any kernel waits
     for name in at_once:
-        _import(name)
+        _try_import(name)
     waiting = _stand_by(control, level)
     tell(control, kind="hello", python=platform.python_version(), path=_dated_path())
     left, loaded, buffer = list(modules), False, bytearray(_PACKET)
     while True:
         if not loaded and not select.select([control], [], [], _IDLE_SECONDS if left else 0)[0]:
             if left:
-                _import(left.pop(0))
+                _try_import(left.pop(0))
                 continue
             waiting.close()
             gc.collect()
@@ -277,7 +277,7 @@ def _own_package_folders() -> list[str]:
     return [os.path.dirname(str(sys.modules[name].__file__)) for name in ("tw_guest", "tw_launcher")]
 
 
-def _import(name: str) -> None:
+def _try_import(name: str) -> None:
     with contextlib.suppress(Exception):  # a package that is not there, or is broken, is none of the server's business
         importlib.import_module(name)
 

@@ -148,7 +148,7 @@ def open_known(path: str, known: Known, *, root: str = "/") -> int:
         finally:
             os.close(at)
     try:
-        _compare(path, os.fstat(fd), known)
+        _check_unchanged(path, os.fstat(fd), known)
     except BaseException:
         os.close(fd)
         raise
@@ -201,7 +201,7 @@ def exchanged(path: str) -> FolderRefusedError:
     return FolderRefusedError(f"{path}: exchanged while the kernel was started, so no code is run there")
 
 
-def _compare(path: str, about: os.stat_result, known: Known) -> None:
+def _check_unchanged(path: str, about: os.stat_result, known: Known) -> None:
     """Raise an error if what was found at a path is a link, or not what the host has checked."""
     if stat.S_ISLNK(about.st_mode) or identity(about) != list(known.get(path, identity(about))):
         raise exchanged(path)

@@ -39,7 +39,7 @@ class Mount(NamedTuple):
 def mounts(path: str = "/proc/self/mountinfo") -> tuple[Mount, ...]:
     """Return the mounts that this process sees, the later ones last."""
     with open(path, "rb") as file:
-        return _parsed(file.read())
+        return _parse_mounts(file.read())
 
 
 def sources(paths: Mapping[str, bool], known: Known, written: Sequence[str]) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def check_mounts(known: Known, wanted: Mapping[str, Any]) -> None:
     """
     here, systems = mounts(), frozenset(wanted["systems"])
     for one in here:
-        if one.system in systems and not any(_shows(one, source) for source in wanted["sources"]):
+        if one.system in systems and not any(_matches_source(one, source) for source in wanted["sources"]):
             raise exchanged(one.point)
     points = {one.point for one in here}
     for path, writable in wanted["shown"].items():
@@ -110,7 +110,7 @@ def refuse_named(why: str, paths: Iterable[str]) -> None:
             raise FolderRefusedError(f"{path}: can't be shown to code, so none is run ({why})")
 
 
-def _shows(mount: Mount, source: tuple[str, str, bool]) -> bool:
+def _matches_source(mount: Mount, source: tuple[str, str, bool]) -> bool:
     system, root, writable = source
     return mount.system == system and is_below(mount.root, root) and (writable or not mount.writable)
 
@@ -122,11 +122,11 @@ def mount_number(at: int) -> int:
 
 
 @lru_cache(maxsize=1)
-def _parsed(text: bytes) -> tuple[Mount, ...]:
-    return tuple(map(_parse, filter(None, text.split(b"\n"))))
+def _parse_mounts(text: bytes) -> tuple[Mount, ...]:
+    return tuple(map(_parse_mount, filter(None, text.split(b"\n"))))
 
 
-def _parse(line: bytes) -> Mount:
+def _parse_mount(line: bytes) -> Mount:
     number, _, device, root, point, options, *more = (
         os.fsdecode(_ESCAPED.sub(lambda match: bytes([int(match[1], 8)]), part)) for part in line.split(b" ")
     )

@@ -274,7 +274,7 @@ def _open_target(path: str, about: os.stat_result, ours: Container[int]) -> int:
         parts = [part for part in path.split("/") if part]
         for depth, part in enumerate(parts, 1):
             if os.fstat(at).st_dev in ours:
-                _make(at, part, folder=depth < len(parts) or stat.S_ISDIR(about.st_mode))
+                _make_mount_point(at, part, folder=depth < len(parts) or stat.S_ISDIR(about.st_mode))
             inner = os.open(part, PATH | os.O_NOFOLLOW, dir_fd=at)
             os.close(at)
             at = inner
@@ -290,7 +290,7 @@ def _open_target(path: str, about: os.stat_result, ours: Container[int]) -> int:
             os.close(at)
 
 
-def _make(at: int, name: str, *, folder: bool) -> None:
+def _make_mount_point(at: int, name: str, *, folder: bool) -> None:
     """Make a folder or an empty file in an open folder, if nothing has that name."""
     with contextlib.suppress(FileExistsError):
         if folder:

@@ -63,7 +63,7 @@ def set_limits(limits: Mapping[str, Any], *, counts_all: bool) -> None:
         counts_all: The system counts all processes of this user against us, not only the kernel's own. Those there
             are now are added to the limit; when they end, code has room for as many more.
     """
-    taken = _tasks() if counts_all and limits["processes"] else 0
+    taken = _count_threads() if counts_all and limits["processes"] else 0
     wanted = {
         resource.RLIMIT_CORE: 1,
         resource.RLIMIT_DATA: limits["memory_bytes"],  # what is written to; mapped files don't count
@@ -80,7 +80,7 @@ def set_limits(limits: Mapping[str, Any], *, counts_all: bool) -> None:
             resource.setrlimit(what, (lower, lower))
 
 
-def _tasks() -> int:
+def _count_threads() -> int:
     """Count all threads of this user, as the system does for its limit; others' would give code room for as many."""
     user, many = os.getuid(), 0
     for name in os.listdir("/proc"):

@@ -34,7 +34,7 @@ def kill_below(pid: int) -> None:
             return
         for one in left:
             with contextlib.suppress(OSError):
-                _kill(one, pid)
+                _kill_if_below(one, pid)
         if pid == os.getpid():
             with contextlib.suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
@@ -43,7 +43,7 @@ def kill_below(pid: int) -> None:
                 os.waitpid(-1, 0)
 
 
-def _kill(one: int, pid: int) -> None:
+def _kill_if_below(one: int, pid: int) -> None:
     """Kill a process if it is, now that it is held, still below another one."""
     with contextlib.ExitStack() as undo:
         try:

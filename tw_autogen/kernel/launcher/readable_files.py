@@ -96,7 +96,7 @@ def environment_paths(
     whole_below = [*brought, *(os.path.join(root, name) for root in own for name in ("lib", "lib64"))]
     kept: list[str] = []
     for path in paths:
-        if not path or _holds(path, home):
+        if not path or _contains_home(path, home):
             continue
         found = resolve(os.path.abspath(path), written)
         if not found or not (os.path.isdir(found) or found.endswith(_ARCHIVES)):
@@ -106,7 +106,7 @@ def environment_paths(
         for fromkey in dict.fromkeys((os.path.abspath(path), found)):
             kept += [fromkey] if whole else readable_pieces(fromkey, seen=seen)
     for path in own:
-        if not _holds(path, home):
+        if not _contains_home(path, home):
             if seen is not None:
                 seen[path] = changed_at(path)
             kept += _own_parts(path, os.path.realpath(home))
@@ -227,7 +227,7 @@ class _Look:
         whole = len(first) < max(1000, self._left + len(first))
         listed = len(self.listed)
         self.listed.append(folder)
-        for item in sorted(first, key=_order):
+        for item in sorted(first, key=_sort_key):
             brought = item.name.endswith((*_METADATA, *_LIBRARIES)) or (installed and item.name == "bin")
             left_out = item.name == self._but and depth == 0
             if item.name in _HARMLESS and item.is_file(follow_symlinks=False):
@@ -271,7 +271,7 @@ class _Look:
         return whole
 
 
-def _order(entry: os.DirEntry[str]) -> tuple[int, str]:
+def _sort_key(entry: os.DirEntry[str]) -> tuple[int, str]:
     """Python files come first, then packages, then the rest."""
     if not entry.is_dir(follow_symlinks=False):
         return (0 if entry.name.endswith(_PYTHON) else 2, entry.name)
@@ -297,18 +297,22 @@ def _own_parts(prefix: str, home: str) -> Sequence[str]:
     shared = [os.path.join(prefix, name) for name in _SHARED]
     parts = [os.path.join(prefix, name) for name in names if name in _PARTS or name in of_conda]
     keys = [os.path.join(home, key) for key in _HOLD_KEYS]
-    return [f"{prefix}{LISTED}", *parts, *(path for path in shared if os.path.exists(path) and not _below(path, keys))]
+    return [
+        f"{prefix}{LISTED}",
+        *parts,
+        *(path for path in shared if os.path.exists(path) and not _is_below_any(path, keys)),
+    ]
 
 
 def _is_compilers(name: str) -> bool:
     return "-conda" in name and name.endswith("-linux-gnu")
 
 
-def _below(path: str, folders: Iterable[str]) -> bool:
+def _is_below_any(path: str, folders: Iterable[str]) -> bool:
     return any(is_below(path, folder) for folder in folders)
 
 
-def _holds(path: str, home: str) -> bool:
+def _contains_home(path: str, home: str) -> bool:
     """Return whether a folder is the root, the user's home, or above that."""
     found, real = os.path.realpath(path), os.path.realpath(home)
     return found == "/" or is_below(real, found)

@@ -67,12 +67,12 @@ def disk_size(
     for folder in folders:
         with contextlib.suppress(OSError):
             top = os.open(".", _FOLDER, dir_fd=folder) if isinstance(folder, int) else os.open(folder, _FOLDER)
-            found, seen = _below(top, enough - total, each)
+            found, seen = _folder_size(top, enough - total, each)
             total, whole = total + found, whole and seen
     return total, whole
 
 
-def _below(top: int, enough: float, each: Callable[[], None]) -> tuple[int, bool]:
+def _folder_size(top: int, enough: float, each: Callable[[], None]) -> tuple[int, bool]:
     """Add up what lies below an open folder, and close it; paths of any length, because they begin at open folders.
 
     Folders that code puts in the place of others meanwhile, as by a link above them, are not listed.
@@ -89,7 +89,7 @@ def _below(top: int, enough: float, each: Callable[[], None]) -> tuple[int, bool
                 many -= 1
                 continue
             try:
-                fd = _opened(path, here, identity)
+                fd = _open_same_folder(path, here, identity)
             except OSError:
                 whole = False
                 continue
@@ -141,7 +141,7 @@ def _is_on_mount_of(folder: int, name: str) -> bool:
         os.close(fd)
 
 
-def _opened(path: str, here: int, identity: tuple[int, int]) -> int:
+def _open_same_folder(path: str, here: int, identity: tuple[int, int]) -> int:
     """Open a folder, if it is the one that was found there: a folder above it may have become a link since.
 
     Raises:
@@ -370,7 +370,7 @@ class ResourceWatch:
         self._unseen = unseen
         self._room = self._first_room = free_disk(folders)
         self._written = self._first_written = 0
-        self._moved = 0
+        self._disk_change_bytes = 0
         self._size = self._first_size = disk_size(folders)[0] if self._disk else 0
         self._most = 0
         self._bound_disk()
@@ -391,37 +391,40 @@ class ResourceWatch:
         self.seconds = SOON if spent != self._spent else min(2 * self.seconds, _LATE)
         self._spent = spent
         try:
-            return self._passed(pids, kernel)
+            return self._limit_passed(pids, kernel)
         except _LookEnded as end:
             return str(end)
 
-    def _passed(self, pids: list[int], kernel: int) -> str:
-        return self._memory_passed(pids, kernel) or (self._grown(pids, kernel) if self._disk else "")
+    def _limit_passed(self, pids: list[int], kernel: int) -> str:
+        return self._memory_passed(pids, kernel) or (self._disk_passed(pids, kernel) if self._disk else "")
 
     def _memory_passed(self, pids: list[int], kernel: int) -> str:
-        used = self._used(pids, kernel) if self._memory else 0
+        used = self._memory_bytes(pids, kernel) if self._memory else 0
         if used <= self._memory:
             return ""
         return f"its processes took {used >> 20} MB of memory together, of {self._memory >> 20} (kernel.memory_mb)"
 
-    def _grown(self, pids: list[int], kernel: int) -> str:
+    def _disk_passed(self, pids: list[int], kernel: int) -> str:
         """Count what lies on the disk, whenever much was written or removed since it was counted: perhaps by us.
 
         That room on the disk stays the same says nothing: others may remove as much as is written here.
         """
         room, written = free_disk(self._folders), written_bytes(pids, self._own)
-        before, self._moved = self._moved, _moved(self._room, room) + abs(written - self._written)
-        if self._moved - before > self._disk >> 8:
+        before, self._disk_change_bytes = (
+            self._disk_change_bytes,
+            _disk_change_bytes(self._room, room) + abs(written - self._written),
+        )
+        if self._disk_change_bytes - before > self._disk >> 8:
             self.seconds = _CLOSE
-        if self._moved > self._disk // 8:
-            self._room, self._written, self._moved = room, written, 0
-            self._size = self._counted(pids, kernel)
+        if self._disk_change_bytes > self._disk // 8:
+            self._room, self._written, self._disk_change_bytes = room, written, 0
+            self._size = self._disk_bytes(pids, kernel)
             if self._size > self._most:
                 return f"its folder grew to {self._size >> 20} MB, of {self._disk >> 20} (kernel.disk_mb)"
             self._bound_disk()
         return ""
 
-    def _counted(self, pids: list[int], kernel: int) -> int:
+    def _disk_bytes(self, pids: list[int], kernel: int) -> int:
         """Return what lies on the disk; where not all can be seen, what was written and has gone from the disk since.
 
         A folder that nobody may list hides what is in it, and a file whose descriptor lies in a socket is nobody's.
@@ -440,7 +443,7 @@ class ResourceWatch:
         gone = max(0, self._first_room[0] - self._room[0])
         return max(seen, self._first_size + min(gone, self._written - self._first_written))
 
-    def _used(self, pids: list[int], kernel: int) -> int:
+    def _memory_bytes(self, pids: list[int], kernel: int) -> int:
         """Return the memory that all hold together; what the kernel's children share with it counts once.
 
         It is counted as if they shared all that the kernel has: too little, so that nobody is blamed wrongly. The exact
@@ -469,5 +472,5 @@ def cpu_seconds(pid: int) -> float:
     return 0.0
 
 
-def _moved(before: tuple[int, int], now: tuple[int, int]) -> int:
+def _disk_change_bytes(before: tuple[int, int], now: tuple[int, int]) -> int:
     return max(abs(before[0] - now[0]), abs(before[1] - now[1]))

@@ -66,12 +66,12 @@ class Sandbox:
     def prepare(self) -> None:
         """Compute, in the process that supervisors are forked from, the filter of kernels with this plan."""
         if self.level == NAMESPACES:
-            prepare_filter(**self._filter(**_ENCLOSED))
+            prepare_filter(**self._filter_options(**_ENCLOSED))
 
     def around_supervisor(self) -> None:
         """Build what the kernel will see; in the supervisor, before the kernel's process is made."""
         if self.level == NAMESPACES:
-            with _told():
+            with _os_error_as_sandbox_failed():
                 namespaces.build(
                     self._plan["stage"],
                     read=self._plan["read"],
@@ -97,7 +97,7 @@ class Sandbox:
             if any(crosses(one, assignment["write"]) for one in (path, found)):
                 raise FolderRefusedError(f"{path}: modules come from here, and code may write to it or above it")
         if self.level == NAMESPACES:
-            with _told():
+            with _os_error_as_sandbox_failed():
                 namespaces.admit(
                     read=assignment["read"], write=assignment["write"], own=self._plan["write"], kept=kept, known=known
                 )
@@ -120,7 +120,7 @@ class Sandbox:
             FolderRefusedError: a folder was exchanged since the host has checked it.
         """
         if self.level != OFF:
-            with _told():
+            with _os_error_as_sandbox_failed():
                 set_limits(self._plan["limits"], counts_all=self.level == LANDLOCK and not self._plan["uid"])
                 if self.encloses:
                     self._inside_namespaces()
@@ -133,7 +133,7 @@ class Sandbox:
         elif self.level == NAMESPACES:
             namespaces.own_user()  # so that its processes are counted for themselves
         drop_privileges()
-        install_syscall_filter(**self._filter(**_ENCLOSED))
+        install_syscall_filter(**self._filter_options(**_ENCLOSED))
 
     def _behind_landlock(self, assignment: Mapping[str, Any]) -> None:
         uid, network = self._plan["uid"], self._plan["network"]
@@ -155,7 +155,7 @@ class Sandbox:
         known = landlock.version()
         drop_privileges(keep_reading=keep_reading)
         signals, truncates = known >= landlock.SIGNALS_FROM, known >= landlock.TRUNCATE_FROM
-        install_syscall_filter(**self._filter(signals=signals, truncates=truncates, others=False))
+        install_syscall_filter(**self._filter_options(signals=signals, truncates=truncates, others=False))
 
     def _beside_landlock(self, assignment: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         """Return all that code may read and write where it sees the folders of the host."""
@@ -170,7 +170,7 @@ class Sandbox:
             if why := exposed_sessions_reason(path, assignment["folder"], reached):
                 raise FolderRefusedError(f"{path} can't be granted, because it is {why}")
 
-    def _filter(self, **rest: bool) -> dict[str, Any]:
+    def _filter_options(self, **rest: bool) -> dict[str, Any]:
         shared_bytes = self._plan["limits"]["memory_bytes"] // 4
         allowed = {one: self._plan[one] for one in ("network", "links")}
         return {**allowed, "shared_bytes": shared_bytes, **rest}
@@ -189,7 +189,7 @@ def _check_kept(write: Iterable[str], kept: Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _os_error_as_sandbox_failed() -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -216,7 +216,7 @@ def program(
         shared_bytes: As of `install_syscall_filter`.
     """
     ours = 0 if signals and others else os.getpid()
-    return _program(machine, ours, network, links, signals, truncates, others, shared_bytes)
+    return _bpf_program(machine, ours, network, links, signals, truncates, others, shared_bytes)
 
 
 def container_filter(machine: str, *, links: bool) -> bytes:
@@ -230,27 +230,34 @@ def container_filter(machine: str, *, links: bool) -> bytes:
         links: As of `install_syscall_filter`.
     """
     if machine not in _MACHINES:
-        return _line(_RETURN, _ALLOW)
-    kinds = (_if_masked(1, 0xFF00, kind, _error(errno.ENOTTY)) for kind in _OF_FILE_SYSTEMS)
+        return _instruction(_RETURN, _ALLOW)
+    kinds = (_if_masked(1, 0xFF00, kind, _return_errno(errno.ENOTTY)) for kind in _OF_FILE_SYSTEMS)
     answers = {**_no_rights_that_stay(), "ioctl": _if_one_of(1, _REQUESTS, _YES) + b"".join(kinds) + _YES}
     answers |= {} if links else dict.fromkeys(_LINKS, _NO)
     column = list(_MACHINES).index(machine)
     numbered = {ALLOWED[name][column]: answer for name, answer in answers.items() if ALLOWED[name][column] >= 0}
-    rules = (_line(_JUMP_EQUAL, one, 0, len(answer) // _LINE) + answer for one, answer in numbered.items())
-    newer = b"".join(_line(_JUMP_EQUAL, call, 0, 1) + _NONE for call in _NEWER_CALLS)
-    return _known(machine) + _line(_JUMP_FROM, _OTHER_NUMBERING, 0, 1) + _NONE + newer + b"".join(rules) + _YES
+    rules = (_instruction(_JUMP_EQUAL, one, 0, len(answer) // _LINE) + answer for one, answer in numbered.items())
+    newer = b"".join(_instruction(_JUMP_EQUAL, call, 0, 1) + _NONE for call in _NEWER_CALLS)
+    return (
+        _machine_check_instructions(machine)
+        + _instruction(_JUMP_FROM, _OTHER_NUMBERING, 0, 1)
+        + _NONE
+        + newer
+        + b"".join(rules)
+        + _YES
+    )
 
 
 @functools.lru_cache(maxsize=4)
-def _program(
+def _bpf_program(
     machine: str, ours: int, network: bool, links: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int
 ) -> bytes:
     rules: dict[str, bytes] = {
         "clone": _if_argument(0, _JUMP_ANY, _NEW_NAMESPACES, _NO)
         + _if_masked(0, _CLONE_THREAD | _CLONE_FILES, _CLONE_THREAD, _NO)  # would hide what it has open
         + _YES,
-        "ioctl": _unless_one_of(1, (*_REQUESTS, *(_OF_NETWORK if network else ())), _error(errno.ENOTTY)) + _YES,
-        "fallocate": _error(errno.EOPNOTSUPP),  # libc then writes zeros
+        "ioctl": _unless_one_of(1, (*_REQUESTS, *(_OF_NETWORK if network else ())), _return_errno(errno.ENOTTY)) + _YES,
+        "fallocate": _return_errno(errno.EOPNOTSUPP),  # libc then writes zeros
         "fcntl": _if_one_of(1, _SET_LEASE, _NO) + _YES,
         "memfd_create": _NONE if shared_bytes else _YES,
     }
@@ -270,14 +277,14 @@ def _program(
     if shared_bytes:
         rules["mmap"] = _small_shared_memory(min(shared_bytes, 0xFFFFFFFF)) + _YES
     answers = {_REFUSED: _NO, _MISSING: _NONE, **rules}
-    ranges = [(first, answers.get(name, _YES)) for first, name in _ranges(list(_MACHINES).index(machine))]
-    return _known(machine) + _search(ranges)
+    ranges = [(first, answers.get(name, _YES)) for first, name in _call_number_ranges(list(_MACHINES).index(machine))]
+    return _machine_check_instructions(machine) + _search_instructions(ranges)
 
 
-def _known(machine: str) -> bytes:
+def _machine_check_instructions(machine: str) -> bytes:
     """Return lines that refuse the numbering of other processors, and load a call's number."""
-    ours = _line(_LOAD, _MACHINE_AT) + _line(_JUMP_EQUAL, _MACHINES[machine], 1, 0) + _NONE
-    return ours + _line(_LOAD, _NUMBER_AT)
+    ours = _instruction(_LOAD, _MACHINE_AT) + _instruction(_JUMP_EQUAL, _MACHINES[machine], 1, 0) + _NONE
+    return ours + _instruction(_LOAD, _NUMBER_AT)
 
 
 def _own_signals(ours: int) -> dict[str, bytes]:
@@ -309,13 +316,13 @@ def _no_rights_that_stay() -> dict[str, bytes]:
     """
     return {
         **{name: _if_argument(at, _JUMP_ANY, _SET_USER_ID, _NO) + _YES for name, at in _MODE_AT.items()},
-        **dict.fromkeys(_ATTRIBUTES, _error(errno.EOPNOTSUPP)),  # as a file system without them: programs go on
+        **dict.fromkeys(_ATTRIBUTES, _return_errno(errno.EOPNOTSUPP)),  # as a file system without them: programs go on
     }
 
 
 def _own_files_and_processes(ours: int) -> dict[str, bytes]:
     """Return rules that keep what the file system's part of the sandbox doesn't: marks of files, other processes."""
-    nothing_done = _error(0)
+    nothing_done = _return_errno(0)
     own_priority = {
         name: _unless_one_of(0, (kind,), _NO) + _unless_one_of(1, (0, ours), _NO) + _YES
         for name, kind in _THIS_PROCESS.items()
@@ -330,26 +337,26 @@ def _own_files_and_processes(ours: int) -> dict[str, bytes]:
 
 def _unix_streams() -> bytes:
     """Refuse sockets that are not Unix ones, and of those all that send to a path without being connected."""
-    kind = _line(_LOAD, _argument(1)) + _line(_AND, _KIND_OF_SOCKET)
+    kind = _instruction(_LOAD, _argument_offset(1)) + _instruction(_AND, _KIND_OF_SOCKET)
     return _unless_one_of(0, (_UNIX,), _NO) + kind + _unless_loaded((_STREAM, _SEQUENCED), _NO)
 
 
 def _small_shared_memory(limit: int) -> bytes:
     """Refuse huge pages, and to map memory that is shared and no file's from a size on."""
-    no_memory = _error(errno.ENOMEM)
+    no_memory = _return_errno(errno.ENOMEM)
     too_large = (
-        _line(_LOAD, _argument(1) + 4)
-        + _line(_JUMP_EQUAL, 0, 1, 0)
+        _instruction(_LOAD, _argument_offset(1) + 4)
+        + _instruction(_JUMP_EQUAL, 0, 1, 0)
         + no_memory
         + _if_argument(1, _JUMP_FROM, limit, no_memory)
     )
-    shared = _line(_LOAD, _argument(3)) + _line(_AND, _SHARED_WITHOUT_FILE)
-    skip = _line(_JUMP_EQUAL, _SHARED_WITHOUT_FILE, 0, len(too_large) // _LINE)
+    shared = _instruction(_LOAD, _argument_offset(3)) + _instruction(_AND, _SHARED_WITHOUT_FILE)
+    skip = _instruction(_JUMP_EQUAL, _SHARED_WITHOUT_FILE, 0, len(too_large) // _LINE)
     return _if_argument(3, _JUMP_ANY, _HUGE_PAGES, no_memory) + shared + skip + too_large
 
 
 @functools.cache
-def _ranges(column: int) -> list[tuple[int, str]]:
+def _call_number_ranges(column: int) -> list[tuple[int, str]]:
     """Return where each range of numbers with one answer begins, in order; the last one has no end.
 
     Args:
@@ -377,35 +384,35 @@ def prepare(**rules: Any) -> None:
     """
     machine = platform.machine()
     if machine in _MACHINES:
-        _ranges(list(_MACHINES).index(machine))
+        _call_number_ranges(list(_MACHINES).index(machine))
         if rules:
             program(machine, **rules)
 
 
-def _search(ranges: list[tuple[int, bytes]]) -> bytes:
+def _search_instructions(ranges: list[tuple[int, bytes]]) -> bytes:
     """Return lines that find the range of the number that was loaded, by halves."""
     if len(ranges) == 1:
         return ranges[0][1]
     half = len(ranges) // 2
-    below, above = _search(ranges[:half]), _search(ranges[half:])
+    below, above = _search_instructions(ranges[:half]), _search_instructions(ranges[half:])
     first, length = ranges[half][0], len(below) // _LINE
     if length <= _LONGEST_JUMP:
-        return _line(_JUMP_FROM, first, length, 0) + below + above
-    return _line(_JUMP_FROM, first, 0, 1) + _line(_JUMP, length) + below + above
+        return _instruction(_JUMP_FROM, first, length, 0) + below + above
+    return _instruction(_JUMP_FROM, first, 0, 1) + _instruction(_JUMP, length) + below + above
 
 
-def _line(code: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:
+def _instruction(code: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:
     return _PACK(code, if_so, if_not, value)
 
 
-def _error(number: int) -> bytes:
-    return _line(_RETURN, _ERRNO | number)
+def _return_errno(number: int) -> bytes:
+    return _instruction(_RETURN, _ERRNO | number)
 
 
-_YES, _NO, _NONE = _line(_RETURN, _ALLOW), _error(errno.EPERM), _error(errno.ENOSYS)
+_YES, _NO, _NONE = _instruction(_RETURN, _ALLOW), _return_errno(errno.EPERM), _return_errno(errno.ENOSYS)
 
 
-def _argument(place: int) -> int:
+def _argument_offset(place: int) -> int:
     """Return where an argument's low half lies."""
     return _ARGUMENT_AT + 8 * place
 
@@ -415,20 +422,29 @@ def _argument(place: int) -> int:
 
 
 def _if_argument(place: int, test: int, value: int, then: bytes) -> bytes:
-    return _line(_LOAD, _argument(place)) + _line(test, value, 0, 1) + then
+    return _instruction(_LOAD, _argument_offset(place)) + _instruction(test, value, 0, 1) + then
 
 
 def _if_masked(place: int, mask: int, value: int, then: bytes) -> bytes:
-    return _line(_LOAD, _argument(place)) + _line(_AND, mask) + _line(_JUMP_EQUAL, value, 0, 1) + then
+    return (
+        _instruction(_LOAD, _argument_offset(place))
+        + _instruction(_AND, mask)
+        + _instruction(_JUMP_EQUAL, value, 0, 1)
+        + then
+    )
 
 
 def _if_one_of(place: int, values: tuple[int, ...], then: bytes) -> bytes:
-    return _line(_LOAD, _argument(place)) + b"".join(_line(_JUMP_EQUAL, value, 0, 1) + then for value in values)
+    return _instruction(_LOAD, _argument_offset(place)) + b"".join(
+        _instruction(_JUMP_EQUAL, value, 0, 1) + then for value in values
+    )
 
 
 def _unless_one_of(place: int, values: tuple[int, ...], then: bytes) -> bytes:
-    return _line(_LOAD, _argument(place)) + _unless_loaded(values, then)
+    return _instruction(_LOAD, _argument_offset(place)) + _unless_loaded(values, then)
 
 
 def _unless_loaded(values: tuple[int, ...], then: bytes) -> bytes:
-    return b"".join(_line(_JUMP_EQUAL, value, len(values) - index, 0) for index, value in enumerate(values)) + then
+    return (
+        b"".join(_instruction(_JUMP_EQUAL, value, len(values) - index, 0) for index, value in enumerate(values)) + then
+    )

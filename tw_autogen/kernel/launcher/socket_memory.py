@@ -55,11 +55,11 @@ class Sockets:
             if many < _FEW:
                 return hidden
         try:
-            return hidden + self._unix(ours) + (self._internet(ours) if self._network else 0)
+            return hidden + self._unix_bytes(ours) + (self._internet_bytes(ours) if self._network else 0)
         except OSError:  # this system has no `sock_diag`: each may be as full as they can be without being set to more
             return hidden + many * _MIN
 
-    def _unix(self, ours: Container[int] | None) -> int:
+    def _unix_bytes(self, ours: Container[int] | None) -> int:
         total = 0
         show = _SHOW_PEER | _SHOW_QUEUES | _SHOW_MEMORY
         request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, show, 0, 0)
@@ -76,7 +76,7 @@ class Sockets:
                 total += max(unread, memory[_SEND_BUFFER], _MIN)
         return total
 
-    def _internet(self, ours: Container[int] | None) -> int:
+    def _internet_bytes(self, ours: Container[int] | None) -> int:
         total = 0
         for family in (socket.AF_INET, socket.AF_INET6):
             for protocol in (socket.IPPROTO_TCP, socket.IPPROTO_UDP):

@@ -99,23 +99,23 @@ class _Supervisor:
             os.umask(umask)
             _lead_streams(self._log)
             _become_kernel(self._channel, self._request, self._sandbox, assignment, self._sockets, supervisor=ours)
-        self._hide()
+        self._hide_proc_entries()
         for one in given:
             os.close(one)
         if assignment is not None:
             self._assign(assignment, admitted=goes_there)
         else:  # not kept: the first run copies memory that is shared with the fork server, and a session would wait
             plan = self._request["sandbox"]
-            self._watching({"folder": plan["write"][0], "read": [], "write": []}, plan["write"])
-        self._end(self._watch())
+            self._make_resource_watch({"folder": plan["write"][0], "read": [], "write": []}, plan["write"])
+        self._report_and_exit(self._wait_for_kernel_end())
 
-    def _hide(self) -> None:
+    def _hide_proc_entries(self) -> None:
         """Close this process's memory and settings in /proc to processes of the same user: to code, before it runs."""
         with contextlib.suppress(OSError):
             self._written = os.open("/proc/self/io", os.O_RDONLY | os.O_CLOEXEC)  # closed to this process too from then
         prctl(PR_SET_DUMPABLE, 0)
 
-    def _watch(self) -> str:
+    def _wait_for_kernel_end(self) -> str:
         """Wait for the kernel's end, and do what the host says; give how the kernel ended."""
         death = os.pidfd_open(self._child)
         poller = select.poll()
@@ -126,14 +126,14 @@ class _Supervisor:
             ready = [found for found, _ in poller.poll(patience * 1000)]
             if death in ready:
                 return describe_exit(os.waitstatus_to_exitcode(os.waitpid(self._child, 0)[1]))
-            if self._channel.fileno() in ready and (how := self._attend()):
+            if self._channel.fileno() in ready and (how := self._handle_pending_messages()):
                 return how
             if self._sandbox.encloses or not ready:
                 self._reap()
             if not ready and self._bounds is not None and (why := self._bounds.look(self._child)):
                 return why
 
-    def _attend(self) -> str:
+    def _handle_pending_messages(self) -> str:
         """Do what the host has said, without waiting for it; return how the kernel ends, if it does."""
         poller = select.poll()
         poller.register(self._channel.fileno(), select.POLLIN)
@@ -141,10 +141,10 @@ class _Supervisor:
             message = self._receive()
             if message is None or message["op"] == "end":
                 return "killed"
-            self._obey(message)
+            self._handle_message(message)
         return ""
 
-    def _obey(self, message: Mapping[str, Any]) -> None:
+    def _handle_message(self, message: Mapping[str, Any]) -> None:
         if message["op"] == "assign":
             self._assign(message)
         elif message["op"] == "cell" and self._bounds is not None:
@@ -158,14 +158,18 @@ class _Supervisor:
             self._sandbox.admit(assignment)
         folders = resource_watch.held([assignment["folder"], *self._request["sandbox"]["write"]])
         tell(self._channel, kind="assigned")
-        self._bounds = self._watching(assignment, folders)
+        self._bounds = self._make_resource_watch(assignment, folders)
 
-    def _watching(self, assignment: Mapping[str, Any], folders: Sequence[str | int]) -> resource_watch.ResourceWatch:
+    def _make_resource_watch(
+        self, assignment: Mapping[str, Any], folders: Sequence[str | int]
+    ) -> resource_watch.ResourceWatch:
         plan, granted = self._request["sandbox"], {*assignment["read"], *assignment["write"]}
         in_memory = [one for one in _IN_MEMORY if self._sandbox.encloses and one not in granted]
         own_network = self._sandbox.encloses and not plan["network"]
         unseen = Unseen(in_memory, Sockets(own=own_network, network=plan["network"]))
-        return resource_watch.ResourceWatch(folders, plan["limits"], unseen, self._attend, self._written)
+        return resource_watch.ResourceWatch(
+            folders, plan["limits"], unseen, self._handle_pending_messages, self._written
+        )
 
     def _receive(self) -> dict[str, Any] | None:
         packet = self._channel.recv(_PACKET)
@@ -179,7 +183,7 @@ class _Supervisor:
                     return
                 os.waitpid(found.si_pid, 0)
 
-    def _end(self, how: str) -> None:
+    def _report_and_exit(self, how: str) -> None:
         tell(self._channel, kind="ended", how=how)
         if self._sandbox.encloses:
             with contextlib.suppress(ProcessLookupError):

@@ -37,7 +37,7 @@ def _libc() -> ctypes.CDLL:
     return library
 
 
-def _checked(name: str, result: int) -> int:
+def _check_result(name: str, result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
@@ -46,7 +46,7 @@ def _checked(name: str, result: int) -> int:
 
 def unshare(flags: int) -> None:
     """Leave the namespaces of the parent; for pids, the next child does."""
-    _checked("unshare", _libc().unshare(ctypes.c_int(flags)))
+    _check_result("unshare", _libc().unshare(ctypes.c_int(flags)))
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
@@ -60,7 +60,7 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
         data: The file system's own options.
     """
     result = _libc().mount(os.fsencode(source), os.fsencode(target), kind.encode(), flags, data.encode() or None)
-    _checked(f"mount {target}", result)
+    _check_result(f"mount {target}", result)
 
 
 def bind(source: int, target: int, *, writable: bool) -> None:
@@ -106,12 +106,12 @@ def pivot_root(new: str, old: str) -> None:
         old: Where the old root is mounted then.
     """
     number = _NUMBERS["pivot_root"][platform.machine()]
-    _checked("pivot_root", _libc().syscall(ctypes.c_long(number), os.fsencode(new), os.fsencode(old)))
+    _check_result("pivot_root", _libc().syscall(ctypes.c_long(number), os.fsencode(new), os.fsencode(old)))
 
 
 def unmount(path: str) -> None:
     """Take a mount away as soon as nobody uses it."""
-    _checked("umount", _libc().umount2(os.fsencode(path), ctypes.c_int(MNT_DETACH)))
+    _check_result("umount", _libc().umount2(os.fsencode(path), ctypes.c_int(MNT_DETACH)))
 
 
 def prctl(option: int, argument: int = 0, second: int = 0) -> int:
@@ -122,7 +122,7 @@ def prctl(option: int, argument: int = 0, second: int = 0) -> int:
         argument: Its first argument.
         second: Its second argument.
     """
-    return _checked(f"prctl {option}", _libc().prctl(option, argument, second, 0, 0))
+    return _check_result(f"prctl {option}", _libc().prctl(option, argument, second, 0, 0))
 
 
 def prctl_pointer(option: int, argument: int, pointer: int) -> None:
@@ -133,7 +133,7 @@ def prctl_pointer(option: int, argument: int, pointer: int) -> None:
         argument: Its first argument.
         pointer: Address of the second one.
     """
-    _checked(f"prctl {option}", _libc().prctl(option, argument, pointer, 0, 0))
+    _check_result(f"prctl {option}", _libc().prctl(option, argument, pointer, 0, 0))
 
 
 def syscall(name: str, number: int, *arguments: int | bytes | None) -> int:
@@ -145,11 +145,11 @@ def syscall(name: str, number: int, *arguments: int | bytes | None) -> int:
         *arguments: As the call takes them; None: a null pointer.
     """
     plain = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
-    return _checked(name, _libc().syscall(ctypes.c_long(number), *plain))
+    return _check_result(name, _libc().syscall(ctypes.c_long(number), *plain))
 
 
 def set_capabilities(kept: int = 0) -> None:
     """Drop root's capabilities, but for the bits in `kept`; for ever, in this thread."""
     header = struct.pack("Ii", _CAPS_VERSION, 0)
     low, high = kept & 0xFFFFFFFF, kept >> 32
-    _checked("capset", _libc().capset(header, struct.pack("IIIIII", low, low, low, high, high, high)))
+    _check_result("capset", _libc().capset(header, struct.pack("IIIIII", low, low, low, high, high, high)))

@@ -31,7 +31,7 @@ class _WholeLines(codecs.IncrementalDecoder):
         lines = []
         for end in ends:
             self._add(end)
-            lines.append(self._take())
+            lines.append(self._take_line())
         self._add(rest)
         return "".join(lines)
 
@@ -46,7 +46,7 @@ class _WholeLines(codecs.IncrementalDecoder):
         else:
             self._pieces.append(piece)
 
-    def _take(self) -> str:
+    def _take_line(self) -> str:
         too_large = _too_large(self._size, self._needed)
         line = _TOO_LARGE if too_large else b"".join(self._pieces).decode("utf-8", self.errors)
         self.reset()
@@ -57,14 +57,14 @@ def _too_large(size: int, needed: int) -> bool:
     return size > LARGEST_BYTES or needed > bounded_json.MAX_BYTES
 
 
-def _codec(name: str) -> codecs.CodecInfo | None:
+def _find_codec(name: str) -> codecs.CodecInfo | None:
     if name != ENCODING:
         return None
     plain = codecs.lookup("utf-8")
     return codecs.CodecInfo(plain.encode, plain.decode, incrementaldecoder=_WholeLines, name=ENCODING)
 
 
-codecs.register(_codec)
+codecs.register(_find_codec)
 
 
 def bounded_client(httpx2: ModuleType, headers: Mapping[str, str] | None, **more: Any) -> Any:

@@ -79,26 +79,26 @@ class Gate:
                 "to be kept. It is not sent a second time, because its server marks it neither as read-only nor as "
                 "idempotent. Find out in another way whether it took effect, or tell the User that this is not known"
             )
-        if not lost and (self._always or not self._asks()):
+        if not lost and (self._always or not self._needs_approval()):
             return
         if self._approve is None:
-            raise ToolCallRefusedError(self._nobody(name))
+            raise ToolCallRefusedError(self._nobody_to_ask_message(name))
         with waiting_for_person(), self._asking:
             if self._always and not lost:  # said meanwhile, of a call beside this one
                 return
-            said = self._approve(Proposal("tool", self._words(arguments), (_LOST,) if lost else ()))
+            said = self._approve(Proposal("tool", self._call_description(arguments), (_LOST,) if lost else ()))
         decision = said if isinstance(said, Decision) else Decision(said is True)
         if not decision.approved:
             why = f": {decision.reason}" if decision.reason else ""
             raise ToolCallRefusedError(f"{name}: the User does not allow this call{why}")
         self._always = self._always or decision.always
 
-    def _asks(self) -> bool:
+    def _needs_approval(self) -> bool:
         if self._approval == "writes":
             return not self.read_only and (self._approve is not None or self._server.from_folder)
         return self._approval == "always"
 
-    def _nobody(self, name: str) -> str:
+    def _nobody_to_ask_message(self, name: str) -> str:
         if self._approval == "always":
             return f"{name}: a person must allow each call (plugin.mcp_approval=always), and nobody can be asked"
         return (
@@ -107,7 +107,7 @@ class Gate:
             "--mcp-config, mcp_servers=… or the user's own settings to have it called unasked"
         )
 
-    def _words(self, arguments: Mapping[str, Any]) -> str:
+    def _call_description(self, arguments: Mapping[str, Any]) -> str:
         """Return server, tool and arguments; long arguments are cut in the middle, which is said."""
         text = json.dumps(arguments, ensure_ascii=False, indent=1)
         if len(text) > _SHOWN_CHARS:
@@ -167,7 +167,7 @@ class SentCalls:
 
         Of the running cell it is one whose answer is lost: code that tries again by itself is no better than a model.
         """
-        key = _key(arguments)
+        key = _call_key(arguments)
         with self._lock:
             found = next((one for one in self._earlier if one.key == key), None)
             if found is not None:
@@ -179,7 +179,7 @@ class SentCalls:
     @contextlib.contextmanager
     def sending(self, arguments: Mapping[str, Any]) -> Iterator[Sent]:
         """Keep a call that is sent in this block; one that surely took no effect is forgotten again."""
-        sent = Sent(_key(arguments))
+        sent = Sent(_call_key(arguments))
         with self._lock:
             self._now.append(sent)
         try:
@@ -211,5 +211,5 @@ class SentCalls:
                     calls.remove(sent)
 
 
-def _key(arguments: Mapping[str, Any]) -> str:
+def _call_key(arguments: Mapping[str, Any]) -> str:
     return json.dumps(arguments, sort_keys=True)

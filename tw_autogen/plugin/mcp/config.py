@@ -117,14 +117,16 @@ def read_mcp_servers(
         ('time', 'stdio', ('mcp-server-time',))
     """
     environ = (os.environ if environ is None else environ) if fill else None
-    plain, origin = _load(wanted, origin)
+    plain, origin = _load_servers(wanted, origin)
     inner = [plain[key] for key in _WRAPPERS if key in plain and _is_wrapper(plain[key])]
     if not inner and "mcp" in plain and isinstance(plain["mcp"], Mapping) and "servers" in plain["mcp"]:
         inner = [plain["mcp"]["servers"]]  # VS Code's settings.json
     servers = inner[0] if inner else plain
     if not isinstance(servers, Mapping):
         raise ConfigError(f"{origin}: mcpServers: expected servers by name, found {type(servers).__name__}")
-    found = (_server(str(name), server, origin, environ) for name, server in servers.items() if not _is_off(server))
+    found = (
+        _read_server(str(name), server, origin, environ) for name, server in servers.items() if not _is_off(server)
+    )
     return tuple(replace(one, from_folder=from_folder) for one in found)
 
 
@@ -137,7 +139,7 @@ def _is_off(plain: Any) -> bool:
     return isinstance(plain, Mapping) and (plain.get("disabled") is True or plain.get("enabled") is False)
 
 
-def _load(wanted: McpWanted, origin: str) -> tuple[Mapping[str, Any], str]:
+def _load_servers(wanted: McpWanted, origin: str) -> tuple[Mapping[str, Any], str]:
     if isinstance(wanted, Mapping):
         return wanted, origin
     text = str(wanted)
@@ -159,7 +161,7 @@ def _load(wanted: McpWanted, origin: str) -> tuple[Mapping[str, Any], str]:
     return plain, origin
 
 
-def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str] | None) -> McpServer:
+def _read_server(name: str, plain: Any, origin: str, environ: Mapping[str, str] | None) -> McpServer:
     where = f"{origin}: MCP server {name!r}"
     if not isinstance(plain, Mapping):
         raise ConfigError(f"{where}: expected keys and values, found {type(plain).__name__}")
@@ -169,7 +171,9 @@ def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str] | Non
     for key in _KEYS:
         if any(map(NO_TEXT.search, texts_of([name, plain.get(key)]))):
             raise ConfigError(f"{where}: {key}: a NUL or half of a surrogate pair, which no program takes; remove it")
-    given = {key: _filled(plain[key], f"{where}: {key}", environ) for key in _KEYS if plain.get(key) is not None}
+    given = {
+        key: _fill_variables(plain[key], f"{where}: {key}", environ) for key in _KEYS if plain.get(key) is not None
+    }
     _check_types(given, where)
     filled = environ is not None or "${" not in given.get("url", "")
     try:
@@ -177,8 +181,8 @@ def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str] | Non
         _ = place.port if filled else None
     except ValueError as error:  # of the port, or of an address of IPv6
         raise ConfigError(f"{where}: url: {given['url']!r}: {error}") from error
-    kind = str(given.get("type") or given.get("transport") or _kind(given))
-    kind = _kind(given) if environ is None and "${" in kind else kind
+    kind = str(given.get("type") or given.get("transport") or _transport_kind(given))
+    kind = _transport_kind(given) if environ is None and "${" in kind else kind
     transport = _TRANSPORTS.get(kind.lower())
     if transport is None:
         raise ConfigError(f"{where}: type: {kind!r} is not known{nearest(kind.lower(), get_args(Transport))}")
@@ -205,7 +209,7 @@ def _from_home(path: str) -> str:
     return os.path.expanduser(path) if path == "~" or path.startswith(("~/", f"~{os.sep}")) else path
 
 
-def _kind(given: Mapping[str, Any]) -> str:
+def _transport_kind(given: Mapping[str, Any]) -> str:
     if "url" not in given:
         return "stdio"
     return "sse" if urlsplit(str(given["url"])).path.rstrip("/").endswith("/sse") else "http"
@@ -223,12 +227,12 @@ def _check_types(given: Mapping[str, Any], where: str) -> None:
             raise ConfigError(f"{where}: {key}: expected texts by name (a number is written as a text too)")
 
 
-def _filled(value: Any, where: str, environ: Mapping[str, str] | None) -> Any:
+def _fill_variables(value: Any, where: str, environ: Mapping[str, str] | None) -> Any:
     """Replace `${NAME}` by environment variables, in texts, lists and mappings; what is not set is left as it is."""
     if isinstance(value, (list, tuple)):
-        return [_filled(one, where, environ) for one in value]
+        return [_fill_variables(one, where, environ) for one in value]
     if isinstance(value, Mapping):
-        return {str(key): _filled(one, where, environ) for key, one in value.items()}
+        return {str(key): _fill_variables(one, where, environ) for key, one in value.items()}
     if not isinstance(value, str):
         return value
 

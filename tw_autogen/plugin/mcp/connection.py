@@ -146,20 +146,20 @@ class McpConnection:
                 "(plugin.mcp_call_seconds); ask for less, or split the work"
             ) from None
         except Exception as error:
-            if self._lost(error):
+            if self._is_server_gone(error):
                 self.ended()
                 raise McpCallLostError(self.describe(f"ended while {tool!r} ran")) from error
             if isinstance(error, sdk().MCPError) and not _is_unread(error):
                 raise
-            raise McpCallLostError(self._unreadable(tool, f" ({_first_cause(error)})")) from error
+            raise McpCallLostError(self._unreadable_message(tool, f" ({_first_cause(error)})")) from error
         finally:
             self._calls.discard(unread)
         if result is None:
-            raise McpCallLostError(self._unreadable(tool))
+            raise McpCallLostError(self._unreadable_message(tool))
         plain: Mapping[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         return plain
 
-    def _unreadable(self, tool: str, why: str = "") -> str:
+    def _unreadable_message(self, tool: str, why: str = "") -> str:
         return (
             f"MCP server {self._server.name!r} answered while {tool!r} ran, but not as the protocol says, "
             f"or with more than {LIMIT_WORDS}{why}; the fault is the server's"
@@ -200,7 +200,7 @@ class McpConnection:
         lines = text.splitlines()[-most:]
         return ("\n" if len(lines) > 1 else "") + "\n".join(lines)
 
-    def _lost(self, error: Exception) -> bool:
+    def _is_server_gone(self, error: Exception) -> bool:
         """Return whether the server is gone, or has only said that something is wrong."""
         if self._over.is_set() or self._server.transport == "stdio":
             return self._over.is_set()

@@ -192,7 +192,7 @@ class _RestartingServer:
         """Return the function that calls one tool, from any thread."""
 
         def call(arguments: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
-            connection = self._alive(tell)
+            connection = self._live_connection(tell)
             try:
                 answer: Mapping[str, Any] = self._portal.call(
                     lambda: connection.call(tool, arguments, seconds=self._call_seconds)
@@ -211,7 +211,7 @@ class _RestartingServer:
 
         return call
 
-    def _alive(self, tell: Tell) -> McpConnection:
+    def _live_connection(self, tell: Tell) -> McpConnection:
         """Return a connection that holds; a server that is gone is started again.
 
         Raises:

@@ -48,7 +48,8 @@ def tool_spec(tool: Mapping[str, Any], *, server: str, name: str, call: Call, se
     names = _parameter_names(takes)
     needed = takes.required()
     parameters = tuple(
-        _parameter(each, own, names[own], own in needed) for own, each in takes.properties_of_any_variant().items()
+        _parameter_of_schema(each, own, names[own], own in needed)
+        for own, each in takes.properties_of_any_variant().items()
     )
     gives = Schema(tool.get("outputSchema") or {})
     wrapped = set(gives.fields()) == {"result"}
@@ -102,7 +103,7 @@ def jsonable(value: Any, budget: ValueBudget | None = None) -> Any:
     kind = type(value).__name__
     if kind in ("DataFrame", "Series", "ndarray"):
         budget.take_table(value)
-        return jsonable(_lists(value, kind), budget)
+        return jsonable(_as_lists(value, kind), budget)
     if kind in ("NAType", "NaTType") or str(value) == "NaT":
         return None
     if isinstance(value, decimal.Decimal):
@@ -116,15 +117,15 @@ def jsonable(value: Any, budget: ValueBudget | None = None) -> Any:
     raise TypeError(f"a value of type {kind} has no form in JSON; pass text, numbers, lists, dictionaries or tables")
 
 
-def _lists(value: Any, kind: str) -> list[Any]:
+def _as_lists(value: Any, kind: str) -> list[Any]:
     """Return a table as a list of rows, an array as lists."""
     if kind == "DataFrame" or (kind == "Series" and not _has_numbers_only(value.index)):
-        return _rows(value)
+        return _as_rows(value)
     found: list[Any] = value.tolist()
     return found
 
 
-def _rows(table: Any) -> list[dict[str, Any]]:
+def _as_rows(table: Any) -> list[dict[str, Any]]:
     """Return the rows of a DataFrame, with its index where that has a name, or holds more than numbers of rows.
 
     The values of a Series are called as it is, or `value`.
@@ -218,7 +219,7 @@ def _parameter_names(takes: Schema) -> dict[str, str]:
     return {own: names.give(identifier(own, "argument")) for own in takes.properties_of_any_variant()}
 
 
-def _parameter(schema: Schema, own: str, name: str, required: bool) -> Parameter:
+def _parameter_of_schema(schema: Schema, own: str, name: str, required: bool) -> Parameter:
     description = shortened(schema.about(), _ABOUT_CHARS)
     mapped = "" if own == name else f"(the server calls it {shortened(repr(own), _ABOUT_CHARS)})"
     default = NO_DEFAULT if required else schema.plain.get("default", NO_DEFAULT)

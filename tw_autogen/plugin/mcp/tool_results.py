@@ -35,11 +35,11 @@ def read_result(result: Mapping[str, Any], *, name: str, context: PluginContext,
     structured = result.get("structuredContent")
     if result.get("isError"):
         raise ToolError(
-            _text(blocks) or (json.dumps(structured) if structured else "the tool failed and gave no reason")
+            _text_of_blocks(blocks) or (json.dumps(structured) if structured else "the tool failed and gave no reason")
         )
-    saved = [line for line in (_saved(block, name, context) for block in blocks) if line]
+    saved = [line for line in (_save_block(block, name, context) for block in blocks) if line]
     if structured is None:
-        text = _text(blocks)
+        text = _text_of_blocks(blocks)
         _keep_long(text, name, "txt", context)
         return "\n".join([text, *saved] if text else saved)
     if wrapped and isinstance(structured, Mapping) and set(structured) == {"result"}:
@@ -55,7 +55,7 @@ def read_result(result: Mapping[str, Any], *, name: str, context: PluginContext,
     return structured
 
 
-def _text(blocks: Sequence[Mapping[str, Any]]) -> str:
+def _text_of_blocks(blocks: Sequence[Mapping[str, Any]]) -> str:
     """Return all that is text, block by block; a link as a line."""
     found = []
     for block in blocks:
@@ -69,7 +69,7 @@ def _text(blocks: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(found)
 
 
-def _saved(block: Mapping[str, Any], name: str, context: PluginContext) -> str:
+def _save_block(block: Mapping[str, Any], name: str, context: PluginContext) -> str:
     """Save a block that is bytes; give a line that names the file, empty for other blocks."""
     inner = block.get("resource")
     holder = inner if isinstance(inner, Mapping) else block

@@ -116,14 +116,14 @@ class IsolatedImports:
     ) -> ModuleType:
         """Import for the role's code, as `__import__` does."""
         top = name.partition(".")[0]
-        with self._finding():
+        with self._on_meta_path():
             if level or not self._owns(top):
                 return builtins.__import__(name, globals, locals, fromlist or (), level)
             module = builtins.__import__(f"{self._namespace}.{name}", None, None, fromlist or ("__name__",), 0)
             return module if fromlist else sys.modules[f"{self._namespace}.{top}"]
 
     @contextmanager
-    def _finding(self) -> Iterator[None]:
+    def _on_meta_path(self) -> Iterator[None]:
         with _LOCK:
             if self._namespace not in sys.modules:
                 self._make_namespace()
@@ -145,19 +145,19 @@ class IsolatedImports:
 
     def _make_namespace(self) -> None:
         install_names()
-        space, root = self._module("", str(self._folder) if self._folder else ""), self._module(ROOT)
+        space, root = self._make_module("", str(self._folder) if self._folder else ""), self._make_module(ROOT)
         vars(root).update({key: value for key, value in vars(sys.modules.get(ROOT, root)).items() if key[:2] != "__"})
         sys.modules[f"{self._namespace}.{ROOT}.plugin"] = sys.modules[f"{ROOT}.plugin"]
         vars(space)[ROOT] = root
         for name, content in _MODULES.items():
             parent, _, last = f"{ROOT}.{name}".rpartition(".")
-            made = self._module(f"{ROOT}.{name}", str(self._neighbours) if name == "ext_role" else "")
+            made = self._make_module(f"{ROOT}.{name}", str(self._neighbours) if name == "ext_role" else "")
             vars(made).update({part: _CLASSES[part] for part in content.split()})
             setattr(sys.modules[f"{self._namespace}.{parent}"], last, made)
         if "injector" not in sys.modules and importlib.util.find_spec("injector") is None:
-            vars(self._module("injector")).update(inject=lambda function: function)
+            vars(self._make_module("injector")).update(inject=lambda function: function)
 
-    def _module(self, name: str, folder: str = "") -> ModuleType:
+    def _make_module(self, name: str, folder: str = "") -> ModuleType:
         """Return a new module of the namespace; where it has a folder, modules are found there."""
         full = f"{self._namespace}.{name}".rstrip(".")
         module = sys.modules[full] = ModuleType(full, "What a role in TaskWeaver's form imports.")

@@ -51,7 +51,7 @@ class Attachment:
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> Attachment:
         """Create an attachment from its dictionary form."""
-        return _attachment(conversation.Attachment.from_dict(content))
+        return _convert_attachment(conversation.Attachment.from_dict(content))
 
 
 @dataclass
@@ -108,7 +108,7 @@ class Post:
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> Post:
         """Create a post from its dictionary form."""
-        return _post(conversation.Post.from_dict(content))
+        return _convert_post(conversation.Post.from_dict(content))
 
 
 @dataclass
@@ -194,7 +194,7 @@ class Memory:
     def conversation(self) -> Conversation:
         """All rounds that the role sees, failed ones too; copies."""
         rounds = [
-            Round(round_.id, round_.user_query, round_.state.value, list(map(_post, round_.posts)))
+            Round(round_.id, round_.user_query, round_.state.value, list(map(_convert_post, round_.posts)))
             for round_ in self._rounds
         ]
         return Conversation(self.session_id, rounds)
@@ -232,9 +232,9 @@ class PromptUtil:
         return wrap_temporal(text) if delimiter == PromptUtil.DELIMITER_TEMPORAL else text
 
 
-def _attachment(attachment: conversation.Attachment) -> Attachment:
+def _convert_attachment(attachment: conversation.Attachment) -> Attachment:
     return Attachment(attachment.type, attachment.content, attachment.id, attachment.extra)
 
 
-def _post(post: conversation.Post) -> Post:
-    return Post(post.id, post.send_from, post.send_to, post.message, list(map(_attachment, post.attachments)))
+def _convert_post(post: conversation.Post) -> Post:
+    return Post(post.id, post.send_from, post.send_to, post.message, list(map(_convert_attachment, post.attachments)))

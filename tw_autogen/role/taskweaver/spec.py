@@ -119,11 +119,11 @@ class TaskWeaverRoleSpec(RoleSpec):
             RoleSpecError: the Python doesn't load, lacks the class, or needs a part of TaskWeaver that isn't here.
             SettingsError: a setting is unknown or of the wrong type; says where it was set.
         """
-        kind = self._class()
+        kind = self._load_role_class()
         hints = hints_of(kind)
         given = given or (lambda known: {})
         entry = api.RoleEntry(self.name, self.alias, self.module, self.intro)
-        source = api.AppConfigSource(str(_project(self.path)), str(self.path.parent), given)
+        source = api.AppConfigSource(str(_project_folder(self.path)), str(self.path.parent), given)
         emitter = api.SessionEventEmitter()
         config_kind = next((one for one in hints.values() if _is_config(one)), api.RoleConfig)
         offered: dict[str, tuple[type, Callable[[], Any]]] = {
@@ -150,43 +150,43 @@ class TaskWeaverRoleSpec(RoleSpec):
                     raise RoleSpecError(
                         f"its constructor needs {key!r}{name}, which has no counterpart here; a role in "
                         f"TaskWeaver's form gets {', '.join(offered)}; else {_INSTEAD}",
-                        path=self._python,
+                        path=self._python_file,
                     )
-            role = AdaptedRole(kind(**arguments), emitter, self._python)
+            role = AdaptedRole(kind(**arguments), emitter, self._python_file)
         except ConfigError:
             raise
         except (Exception, SystemExit) as error:  # a constructor of the role's author
-            line = line_in(error, self._python)
-            raise RoleSpecError(f"{type(error).__name__}: {error}", path=self._python, line=line) from error
+            line = line_in(error, self._python_file)
+            raise RoleSpecError(f"{type(error).__name__}: {error}", path=self._python_file, line=line) from error
         refuse_unknown(self.name, config.asked, given(config.asked))
         return role
 
     @property
-    def _python(self) -> Path:
+    def _python_file(self) -> Path:
         return self.path.with_name(f"{self.name}.py")
 
-    def _class(self) -> type[api.Role]:
+    def _load_role_class(self) -> type[api.Role]:
         """Load the Python and return the class that the YAML names."""
         wanted = self.module.rpartition(".")[2]
-        found = imports.IsolatedImports(self.module, self._python)
+        found = imports.IsolatedImports(self.module, self._python_file)
         try:
-            module = load_source(self._python, builtins=found.builtins)
+            module = load_source(self._python_file, builtins=found.builtins)
         except RoleSpecError as error:
             problem, cause = found.without_namespace(error.problem), error.__cause__
             missing = found.without_namespace(getattr(cause, "name", None) or "")
             if isinstance(cause, ImportError) and missing.partition(".")[0] == imports.ROOT:
                 known = ", ".join(imports.MODULES)
                 problem += f": that part of TaskWeaver has no counterpart here (there are {known}); {_INSTEAD}"
-            raise RoleSpecError(problem, path=self._python, line=error.line) from cause
+            raise RoleSpecError(problem, path=self._python_file, line=error.line) from cause
         kind = vars(module).get(wanted)
         if not (inspect.isclass(kind) and issubclass(kind, api.Role)):
             raise RoleSpecError(
                 f"there is no class {wanted!r} that inherits from taskweaver.role.Role, as `module: {self.module}` in "
                 f"{self.path.name} says; it has {_roles_in(module)}",
-                path=self._python,
+                path=self._python_file,
             )
         if kind.reply is api.Role.reply:
-            raise RoleSpecError(f"class {wanted} has no `reply(self, memory, **kwargs)`", path=self._python)
+            raise RoleSpecError(f"class {wanted} has no `reply(self, memory, **kwargs)`", path=self._python_file)
         return kind
 
 
@@ -233,7 +233,7 @@ def _roles_in(module: ModuleType) -> str:
     return ", ".join(sorted(one.__name__ for one in own if issubclass(one, api.Role))) or "none"
 
 
-def _project(path: Path) -> Path:
+def _project_folder(path: Path) -> Path:
     """Return the folder of the project that a role lies in."""
     for folder in path.resolve().parents:
         if (folder / TASKWEAVER_FILE).exists() or (folder / PROJECT_FILE).exists():

@@ -18,7 +18,7 @@ def column_lines(columns: Sequence[Column]) -> list[str]:
     lines, position = [], 0
     while position < len(columns):
         end = position + 1
-        while end < len(columns) and _alike(columns[position], columns[end]):
+        while end < len(columns) and _differs_only_in_digits(columns[position], columns[end]):
             end += 1
         if end - position < _FOLDED:
             lines += [column.line for column in columns[position:end]]
@@ -28,7 +28,7 @@ def column_lines(columns: Sequence[Column]) -> list[str]:
     return lines
 
 
-def _alike(column: Column, other: Column) -> bool:
+def _differs_only_in_digits(column: Column, other: Column) -> bool:
     pattern = _DIGITS.sub("#", column.name)
     numbers = {"int", "float"}
     same = column.kind == other.kind or {column.kind, other.kind} <= numbers
@@ -43,7 +43,7 @@ def _folded_line(columns: Sequence[Column]) -> str:
     )
     words = [f"{columns[0].name!r} … {columns[-1].name!r}: {len(columns)} columns, {kinds}"]
     if lows and highs:
-        words.append(f"{_number(min(lows))} … {_number(max(highs))}")
+        words.append(f"{_format_number(min(lows))} … {_format_number(max(highs))}")
     words += [f"{count} {form}" for form, count in sum((column.forms for column in columns), Counter[str]()).items()]
     if odd := sum((column.odd for column in columns), Counter[str]()):
         words.append(odd_words(odd))
@@ -53,5 +53,5 @@ def _folded_line(columns: Sequence[Column]) -> str:
     return ", ".join(words)
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{int(value)}" if abs(value) < 1e15 and value == int(value) else f"{value:g}"

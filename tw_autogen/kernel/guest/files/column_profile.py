@@ -174,7 +174,7 @@ def profile_columns(
     for index, name in enumerate(names):
         counts = Counter([row[index] if index < len(row) else "" for row in rows])
         column = Column(name, counts, missing=missing)
-        _judge(column, decimal, thousands)
+        _judge_column(column, decimal, thousands)
         if kinds and index in kinds and column.kind == "empty":
             column.words.append(f"of type {kinds[index]}")
         elif kinds and index in kinds:
@@ -183,7 +183,7 @@ def profile_columns(
     return columns
 
 
-def _judge(column: Column, decimal: str, thousands: str) -> None:
+def _judge_column(column: Column, decimal: str, thousands: str) -> None:
     counts = column.counts
     total = sum(counts.values())
     gone = {text: n for text, n in counts.items() if text in column.missing}  # one of blanks is text for pandas
@@ -204,7 +204,7 @@ def _judge(column: Column, decimal: str, thousands: str) -> None:
     elif not _judge_number_like(column, numbers, there, stripped) and not _judge_dates(column, there, stripped):
         _judge_text(column, there)
     if gone:
-        column.words.append(_missing(gone))
+        column.words.append(_describe_missing(gone))
     padded = [text for text in there if text != stripped[text]]
     if padded and not column.plain:  # numbers are read all the same
         column.words.append(f"{sum(there[text] for text in padded)} with blanks around, such as {padded[0][:40]!r}")
@@ -225,7 +225,7 @@ def say_whole_range(column: Column, low: object, high: object) -> None:
             return  # texts have another order
     elif not (column.dates and all(map(_ORDERED.match, {*column.values, *texts}))):
         return
-    column.words.append(f"in all rows {_range(*texts)}")
+    column.words.append(f"in all rows {_range_text(*texts)}")
 
 
 def plain_number(text: str, decimal: str, thousands: str) -> float | None:
@@ -260,7 +260,7 @@ def _judge_numbers(column: Column, numbers: Mapping[str, float], there: Counter[
         ordered = sorted(there, key=exact.__getitem__)
         column.words.append(", ".join(f"{text.strip()} ({there[text]})" for text in ordered))
     else:
-        column.words.append(_range(low, high))
+        column.words.append(_range_text(low, high))
         column.words.append("all different" if distinct == total else f"{distinct} distinct")
     if grouped:
         column.words.append(f"{grouped} with {thousands!r} between thousands")
@@ -312,9 +312,9 @@ def _judge_number_like(
         column.words.append(f"{plain} plain numbers")
         column.low, column.high = min(numbers.values()), max(numbers.values())
         low, high = min(numbers, key=numbers.__getitem__), max(numbers, key=numbers.__getitem__)
-        column.words[-1] += f" ({_range(low, high)})"
+        column.words[-1] += f" ({_range_text(low, high)})"
     for form, texts in forms.items():
-        examples = ", ".join(show(example) for example in _examples(form, texts))
+        examples = ", ".join(show(example) for example in _example_texts(form, texts))
         column.forms[form] = sum(there[text] for text in texts)
         column.words.append(f"{column.forms[form]} {form} ({examples})")
     if odd:
@@ -327,7 +327,7 @@ def _letters(text: str) -> str:
     return "".join(char for char in text if char.isalpha())
 
 
-def _examples(form: str, texts: Sequence[str]) -> list[str]:
+def _example_texts(form: str, texts: Sequence[str]) -> list[str]:
     """Return the least and the greatest of number-like texts, by their digits; of several units one text each."""
 
     def size(text: str) -> float:
@@ -411,21 +411,21 @@ def _say_odd(column: Column, fitting: Collection[str], there: Counter[str]) -> N
 def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], there: Counter[str]) -> None:
     fits = list(fitting.values())
     if "Mon" in form:
-        dated = sorted(fits, key=lambda fit: (_day(fit), _clock(fit.string)))
+        dated = sorted(fits, key=lambda fit: (_year_month_day(fit), _time_of_day(fit.string)))
         timed = " with time" if any(":" in fit.string for fit in fits) else ""
         if not any(fit.string[fit.end("day") :].startswith(",") for fit in fits if "day" in fit.groupdict()):
             form = form.replace(",", "")
         column.kind = f"date text {form}{_digits_of({len(fit['year']) for fit in fits})}{timed}"
         column.words = [f"{dated[0].string} … {dated[-1].string}"]
-        column.dates = _iso(dated[0]), _iso(dated[-1])
+        column.dates = _iso_date(dated[0]), _iso_date(dated[-1])
     elif form in _FIGURES:
         _say_figures(column, form, fits)
     else:
-        moments = {fit.string: _moment(fit.string) for fit in fits}
+        moments = {fit.string: _moment_sort_key(fit.string) for fit in fits}
         first_text, last_text = min(moments, key=moments.__getitem__), max(moments, key=moments.__getitem__)
         timed = " with time" if any(":" in moment for moment in moments) else ""
         column.kind, column.words = f"date text {form}{timed}", [f"{first_text} … {last_text}"]
-        column.dates = _padded(first_text), _padded(last_text)
+        column.dates = _padded_iso_date(first_text), _padded_iso_date(last_text)
     if len(there) - len(fitting) > _MAX_ODD:  # those that are not shown may be earlier or later dates
         column.words, column.dates = [f"e.g. {show(fits[0].string)}"], None
     _say_odd(column, fitting, there)
@@ -451,14 +451,15 @@ def _say_figures(column: Column, form: str, dates: Sequence[re.Match[str]]) -> N
     column.kind, column.words = f"date text {order}", [f"e.g. {show(dates[0].string)}"]
     if month:
         ordered = sorted(
-            dates, key=lambda date: (_year(date[3]), int(date[month]), int(date[3 - month]), _clock(date.string))
+            dates,
+            key=lambda date: (_full_year(date[3]), int(date[month]), int(date[3 - month]), _time_of_day(date.string)),
         )
         column.words = [f"{ordered[0].string} … {ordered[-1].string}"]
     if lengths == {4}:
         column.dates = min(date[3] for date in dates), max(date[3] for date in dates)
 
 
-def _moment(text: str) -> tuple[float, ...]:
+def _moment_sort_key(text: str) -> tuple[float, ...]:
     """Return what a date that begins with the year, and its time, is ordered by: minutes, and seconds.
 
     Months have 31 days here, so that no text of this form is refused.
@@ -471,24 +472,24 @@ def _moment(text: str) -> tuple[float, ...]:
     return minutes, float(moment[6] or 0) if moment else 0.0
 
 
-def _padded(text: str) -> str:
+def _padded_iso_date(text: str) -> str:
     """Return the day or month of a date that begins with the year, in the form of ISO 8601."""
     return "-".join(f"{int(part):02}" for part in re.split("[-/]", re.split("[ TZ+]", text)[0])[:3])
 
 
-def _day(date: re.Match[str]) -> tuple[int, int, int]:
+def _year_month_day(date: re.Match[str]) -> tuple[int, int, int]:
     """Return year, month and day of a date with the name of a month; without a day, of the month's first."""
     found = date.groupdict()
-    return _year(found["year"]), 1 + _MONTHS.index(found["month"][:3].lower()), int(found.get("day") or 1)
+    return _full_year(found["year"]), 1 + _MONTHS.index(found["month"][:3].lower()), int(found.get("day") or 1)
 
 
-def _year(text: str) -> int:
+def _full_year(text: str) -> int:
     """Return a year that may have two digits."""
     year = int(text)
     return year if len(text) > 2 else year + (2000 if year <= _LATEST_SHORT_YEAR else 1900)
 
 
-def _clock(text: str) -> tuple[int, int, float]:
+def _time_of_day(text: str) -> tuple[int, int, float]:
     """Return the hour, minute and second at the end of a date, zeros where it has none."""
     match = _CLOCK.search(text)
     if not match:
@@ -497,9 +498,9 @@ def _clock(text: str) -> tuple[int, int, float]:
     return hour, int(match[2]), float(match[3] or 0)
 
 
-def _iso(date: re.Match[str]) -> str:
+def _iso_date(date: re.Match[str]) -> str:
     """Return a date with the name of a month in the form of ISO 8601."""
-    year, month, day = _day(date)
+    year, month, day = _year_month_day(date)
     return f"{year}-{month:02}" + (f"-{day:02}" if "day" in date.groupdict() else "")
 
 
@@ -545,7 +546,7 @@ def odd_words(counts: Counter[str]) -> str:
     return f"odd: {', '.join(f'{show(text)} ({count})' for text, count in counts.most_common(_MAX_ODD))}{more}"
 
 
-def _missing(gone: Mapping[str, int]) -> str:
+def _describe_missing(gone: Mapping[str, int]) -> str:
     named = {text.strip(): n for text, n in gone.items() if text.strip(f" {NO_VALUE}")}
     shown = f" ({', '.join(f'{text!r} {n}' for text, n in named.items())})" if named else ""
     return f"{sum(gone.values())} missing{shown}"
@@ -556,7 +557,7 @@ def show(text: str) -> str:
     return repr(text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…")
 
 
-def _range(low: str, high: str) -> str:
+def _range_text(low: str, high: str) -> str:
     """Return two numbers with so many digits that they differ, if they do."""
     texts = next(
         (

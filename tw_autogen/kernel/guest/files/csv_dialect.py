@@ -104,7 +104,7 @@ class CsvDialect:
             "decimal": repr(self.decimal) if self.decimal != "." else "",
             "thousands": repr(self.thousands) if self.thousands else "",
             "header": "" if self.named else "None",
-            "skiprows": self._skipped,
+            "skiprows": self._skiprows,
             "nrows": str(self.rows or ""),
             "usecols": f"range({first}, {end})" if first else f"range({end})" if end else "",
             "dtype": f"{{{types_text}}}" if types_text else "",
@@ -112,7 +112,7 @@ class CsvDialect:
         return "".join(f", {key}={value}" for key, value in words.items() if value)
 
     @property
-    def _skipped(self) -> str:
+    def _skiprows(self) -> str:
         if self.units:
             return str([*range(self.lines_above), self.lines_above + 1])
         return str(self.lines_above or "")
@@ -204,7 +204,10 @@ def read_start(path: str, *, max_bytes: int = SAMPLE_BYTES, counted_bytes: int =
                 file.seek(index)
                 later += _whole_lines(tail, end)
                 tail = file.read(_LATER_BYTES)
-        found = _decoded(later, encoding), _decoded(tail.rstrip(b"\0").removesuffix(end).split(end)[1:], encoding)
+        found = (
+            _decode_lines(later, encoding),
+            _decode_lines(tail.rstrip(b"\0").removesuffix(end).split(end)[1:], encoding),
+        )
         return TextStart(lines, encoding, False, more_lines, broken=broken, later=found[0], last=found[1], nuls=nuls)
 
 
@@ -213,7 +216,7 @@ def _whole_lines(piece: bytes, end: bytes) -> list[bytes]:
     return piece.split(end)[1:-1]
 
 
-def _decoded(lines: Sequence[bytes], encoding: str) -> list[str]:
+def _decode_lines(lines: Sequence[bytes], encoding: str) -> list[str]:
     """Return lines as text; none of an encoding in which a line end is more than one byte."""
     if encoding.startswith(("utf-16", "utf-32")):
         return []
@@ -344,10 +347,10 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = F
     likely = "\t" if tabs else ","
     best, best_score = likely, _NO_FIT
     for candidate in ("\t", ";", "|", ","):
-        if (score := _fit(lines, candidate, titled)) > best_score:
+        if (score := _separator_score(lines, candidate, titled)) > best_score:
             best, best_score = candidate, score
     for candidate in () if titled or best_score[2] > _RARE_SHARE else _RARE_SEPARATORS:
-        score = _fit(lines, candidate, titled) if any(candidate in line for line in lines) else _NO_FIT
+        score = _separator_score(lines, candidate, titled) if any(candidate in line for line in lines) else _NO_FIT
         fits, _, share, _, width = score
         if fits and width > 2 and share > _RARE_SHARE and score > best_score:
             best, best_score = candidate, score
@@ -365,7 +368,7 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = F
 _NO_FIT = (False, False, 0.0, 0.0, 0)
 
 
-def _fit(lines: Sequence[str], separator: str, titled: bool) -> tuple[bool, bool, float, float, int]:
+def _separator_score(lines: Sequence[str], separator: str, titled: bool) -> tuple[bool, bool, float, float, int]:
     """Return how well a separator parts lines; the larger, the better.
 
     Returns:

@@ -104,8 +104,8 @@ class Describer:
         """
         if not os.path.isdir(folder):
             return {"lines": [], "files": [], "problem": "code can't see it"}
-        produce = partial(_listed, folder, layouts=layouts, max_lines=max_lines, seconds=seconds)
-        (found,) = self._produced(produce, 1, seconds, time.monotonic() + seconds)
+        produce = partial(_list_folder, folder, layouts=layouts, max_lines=max_lines, seconds=seconds)
+        (found,) = self._run_producer(produce, 1, seconds, time.monotonic() + seconds)
         return {"files": [], "problem": "", **found}
 
     def describe_all(
@@ -121,7 +121,7 @@ class Describer:
         Returns:
             What is said of each, in order; and lines about columns that join them.
         """
-        key = tuple(self._key(path, name) for path, name in files)
+        key = tuple(self._cache_key(path, name) for path, name in files)
         if key not in self._known:
             while len(self._known) >= _KEPT:
                 self._known.pop(next(iter(self._known)))
@@ -131,7 +131,7 @@ class Describer:
                 return self._known.pop(key)
         return self._known[key]
 
-    def _key(self, path: str, name: str) -> tuple[Any, ...]:
+    def _cache_key(self, path: str, name: str) -> tuple[Any, ...]:
         """Return what is the same as long as a file has the same content."""
         try:
             full = os.path.join(self._folder, path)
@@ -152,7 +152,9 @@ class Describer:
         while order and time.monotonic() < ends:
             terms = {term for one in found.values() for term in one["columns"]}
             left = [files[index] for index in order]
-            for message in self._produced(partial(_messages, self._folder, left, terms), len(left), seconds, ends):
+            for message in self._run_producer(
+                partial(_file_messages, self._folder, left, terms), len(left), seconds, ends
+            ):
                 if "joins" in message:
                     joins = message["joins"]
                     order = []
@@ -161,11 +163,11 @@ class Describer:
                     found[at] = {"name": files[at][1], "size": self._size(files[at][0]), **message}
         for at in order:
             found[at] = {
-                **_nothing(""), "name": files[at][1], "size": self._size(files[at][0]), "late": True,
+                **_failed_description(""), "name": files[at][1], "size": self._size(files[at][0]), "late": True,
             }  # fmt: skip
         return [found[index] for index in range(len(files))], joins
 
-    def _produced(
+    def _run_producer(
         self, produce: Callable[[], Iterator[Described]], count: int, seconds: float, ends: float
     ) -> Iterator[Described]:
         return _in_child(produce, count, seconds, ends) if self._apart else produce()
@@ -177,7 +179,7 @@ class Describer:
             return "size not known"
 
 
-def _nothing(why: str) -> Described:
+def _failed_description(why: str) -> Described:
     return {"headline": why, "lines": [], "whole": [], "columns": [], "problem": why}
 
 
@@ -201,7 +203,7 @@ def _in_child(
         _run_child(produce, writing, memory)
     os.close(writing)
     try:
-        yield from _heard(reading, count, seconds, ends)
+        yield from _read_messages(reading, count, seconds, ends)
     finally:
         os.close(reading)
         with contextlib.suppress(OSError):
@@ -210,7 +212,7 @@ def _in_child(
             os.waitpid(child, 0)
 
 
-def _heard(reading: int, count: int, seconds: float, ends: float) -> Iterator[Described]:
+def _read_messages(reading: int, count: int, seconds: float, ends: float) -> Iterator[Described]:
     """Yield the messages of a child; the last one says why it ended if that was before the end."""
     pending, received = b"", 0
     until = min(ends, time.monotonic() + seconds)
@@ -218,12 +220,12 @@ def _heard(reading: int, count: int, seconds: float, ends: float) -> Iterator[De
         left = until - time.monotonic()
         if left <= 0 or not select.select([reading], [], [], left)[0]:
             if received < count:
-                yield _nothing(f"not looked through: that took more than {seconds:g} s")
+                yield _failed_description(f"not looked through: that took more than {seconds:g} s")
             return
         piece = os.read(reading, 1 << 16)
         if not piece:
             if received < count:
-                yield _nothing("not looked through: reading it took too much, or broke its reader")
+                yield _failed_description("not looked through: reading it took too much, or broke its reader")
             return
         *lines, pending = (pending + piece).split(b"\n")
         for line in lines:
@@ -267,7 +269,7 @@ def _run_child(produce: Callable[[], Iterator[Described]], writing: int, memory:
         os._exit(0)
 
 
-def _messages(folder: Path, files: Sequence[tuple[str, str]], terms: set[str]) -> Iterator[Described]:
+def _file_messages(folder: Path, files: Sequence[tuple[str, str]], terms: set[str]) -> Iterator[Described]:
     """Yield what is said of each file, tables before texts, and at last what joins them."""
     tables: list[tuple[str, list[Column]]] = []
     terms = set(terms)
@@ -277,7 +279,7 @@ def _messages(folder: Path, files: Sequence[tuple[str, str]], terms: set[str]) -
         columns = list(dict.fromkeys(column.name for _, some in found.tables for column in some))[:_TERMS]
         terms.update(columns)
         lines = fitted_lines(found.lines, MAX_CHARS)
-        whole = found.whole if _chars(found.whole) < _chars(lines) else []
+        whole = found.whole if _prompt_chars(found.whole) < _prompt_chars(lines) else []
         yield {
             "headline": found.headline[:1000], "lines": lines, "whole": whole, "columns": columns,
             "problem": found.problem[:1000],
@@ -285,10 +287,10 @@ def _messages(folder: Path, files: Sequence[tuple[str, str]], terms: set[str]) -
     yield {"joins": join_lines(tables)[:10]}
 
 
-def _chars(lines: Sequence[str]) -> int:
+def _prompt_chars(lines: Sequence[str]) -> int:
     """Return how much of a prompt indented lines take."""
     return sum(len(line) + 3 for line in lines)
 
 
-def _listed(folder: str, *, layouts: bool, max_lines: int, seconds: float) -> Iterator[Described]:
+def _list_folder(folder: str, *, layouts: bool, max_lines: int, seconds: float) -> Iterator[Described]:
     yield listing(folder, layouts=layouts, max_lines=max_lines, seconds=seconds)

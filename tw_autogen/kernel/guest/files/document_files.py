@@ -41,7 +41,7 @@ def pdf_lines(path: str, name: str) -> tuple[str, list[str]]:
         content[match.end() : match.end() + _PIECE]
         for match in itertools.islice(_PACKED.finditer(content), _MAX_PIECES)
     )
-    count = sum(len(_PAGE.findall(one)) for one in (content, *map(_unpacked, packed)))
+    count = sum(len(_PAGE.findall(one)) for one in (content, *map(_decompress_start, packed)))
     size = f", {pluralize(count, 'page')}" if count and len(content) < _PDF_BYTES else ""
     there = next((call for module, call in _PDF_READERS if find_spec(module)), "")
     reads = f"to be read with {there.format(repr(name))}" if there else "no library that reads its text is installed"
@@ -49,7 +49,7 @@ def pdf_lines(path: str, name: str) -> tuple[str, list[str]]:
     return f"PDF{size}{encrypted}", [reads if there else f"{reads} (pypdf, pdfplumber, pymupdf)"]
 
 
-def _unpacked(packed: bytes) -> bytes:
+def _decompress_start(packed: bytes) -> bytes:
     """Return what a compressed part of a PDF begins with; nothing if it is encrypted or torn."""
     try:
         return zlib.decompressobj().decompress(packed, _PIECE)

@@ -177,7 +177,7 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
         else "CSV" + {",": "", "\t": " with tabs"}.get(separator, f" with {separator!r}")
     )
     headline = f"{words}{_encoding_words(start)}: {headline}"
-    return Description(headline, lines, [(name, columns)], _whole(start, remarks))
+    return Description(headline, lines, [(name, columns)], _small_text_lines(start, remarks))
 
 
 def _encoding_words(start: TextStart) -> str:
@@ -185,7 +185,7 @@ def _encoding_words(start: TextStart) -> str:
     return encoding_words(start.encoding, "".join(start.lines[:_LETTER_LINES]), broken=start.broken) + nuls
 
 
-def _whole(start: TextStart, remarks: Sequence[str] = ()) -> list[str]:
+def _small_text_lines(start: TextStart, remarks: Sequence[str] = ()) -> list[str]:
     """Return all lines of a small text with remarks below; empty if it is not small."""
     if not start.whole or sum(map(len, start.lines)) > _SMALL_CHARS:
         return []
@@ -217,7 +217,7 @@ def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:
     first = value[0] if isinstance(value, list) and value else value
     if lines:
         lines.append(f"first: {cut_line(json.dumps(first, ensure_ascii=False, default=str))}")
-    whole = _whole(read_start(path)) if len(content) <= 4 * _SMALL_CHARS else []
+    whole = _small_text_lines(read_start(path)) if len(content) <= 4 * _SMALL_CHARS else []
     return Description(headline, lines, [(name, columns)] if columns else [], whole)
 
 
@@ -245,7 +245,7 @@ def _describe_json_lines(path: str, name: str, terms: Collection[str]) -> Descri
         return Description(f"JSON lines, {count_text}{sample}, of {kinds}", [*torn, f"| {cut_line(looked[0][1])}"])
     said_lines = [*torn, *record_lines(records), f"first: {cut_line(looked[0][1])}"]
     headline = f"JSON lines: {count_text} objects{sample}"
-    return Description(headline, said_lines, [(name, record_columns(records))], _whole(start))
+    return Description(headline, said_lines, [(name, record_columns(records))], _small_text_lines(start))
 
 
 def _parsed_lines(lines: Sequence[tuple[int, str]]) -> tuple[list[Any], list[tuple[int, str]]]:
@@ -473,7 +473,9 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
         result.lines += [f"table {position}{caption}: {headline}", *(f"  {line}" for line in lines)]
         result.tables.append((f"{name}: table {position}", columns))
     if len(content) <= _SMALL_CHARS:
-        result.whole = _whole(read_start(path), [line.strip() for line in result.lines if "to be read with" in line])
+        result.whole = _small_text_lines(
+            read_start(path), [line.strip() for line in result.lines if "to be read with" in line]
+        )
     return result
 
 
@@ -481,7 +483,7 @@ def _describe_archive(path: str, name: str, terms: Collection[str]) -> Descripti
     with zipfile.ZipFile(path) as archive:
         entries = members_of(archive)
         alone = len(archive.namelist()) == 1  # as pandas counts
-    described = _listed("ZIP", [(entry.filename, entry.file_size) for entry in entries])
+    described = _archive_listing("ZIP", [(entry.filename, entry.file_size) for entry in entries])
     if any(entry.flag_bits & 1 for entry in entries):
         described.headline += ", encrypted"
         return described
@@ -511,12 +513,12 @@ def _describe_tar(path: str, name: str, terms: Collection[str]) -> Description:
 
     with tarfile.open(path) as archive:
         members = [(member.name, member.size) for member in archive if member.isfile()]
-    described = _listed("TAR", members)
+    described = _archive_listing("TAR", members)
     described.lines.append(f"to be read with tarfile.open({name!r})")
     return described
 
 
-def _listed(kind: str, files: Sequence[tuple[str, int]]) -> Description:
+def _archive_listing(kind: str, files: Sequence[tuple[str, int]]) -> Description:
     lines = [f"{name!r}: {size_words(size)}" for name, size in files[:_MAX_NAMED]]
     more = [f"… {len(files) - _MAX_NAMED} more"] if len(files) > _MAX_NAMED else []
     return Description(f"{kind} archive of {pluralize(len(files), 'file')}", lines + more)

@@ -52,13 +52,13 @@ def kind_of(path: str) -> str:
 
 def content_kind(path: str) -> str:
     """Return the kind that a file's content shows: a binary one, `html`, `xml`, or a compression; empty: none."""
-    found = start_kind(_start(path))
+    found = start_kind(_read_start(path))
     if found == "zip":
         return _archive_kind(path)
     return found or compression_of(path).lstrip(".")
 
 
-def _start(path: str) -> bytes:
+def _read_start(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read(_START)
 
@@ -103,7 +103,7 @@ def other_kind(path: str, kind: str) -> str:
     found = content_kind(path)
     known, looks = _SAME.get(kind, kind), _SAME.get(found, found)
     if known in _TEXTS:
-        if kind in ("csv", "tsv") and _JSON.match(_start(path)):
+        if kind in ("csv", "tsv") and _JSON.match(_read_start(path)):
             return "json"
         return found if found in (*_BINARY, "sqlite", "tar", *(one[1:] for one in COMPRESSED)) else ""
     if kind not in _BINARY:
@@ -111,7 +111,7 @@ def other_kind(path: str, kind: str) -> str:
     if known == looks or kind in WORKBOOKS and found in WORKBOOKS or found == "zip" and kind in (*WORKBOOKS, "docx"):
         _refuse_torn(path, looks)
         return ""
-    start = _start(path)
+    start = _read_start(path)
     if found or kind == "pdf" or not _is_text(start) or start.startswith((b"PK", b"PAR")):
         return found
     return "text"
@@ -121,7 +121,7 @@ def why_in_git_lfs(path: str) -> str:
     """Return that a file is not here but a pointer of Git LFS to it, and what fetches it; empty for any other file."""
     if not 0 < os.path.getsize(path) <= _START:
         return ""
-    match = _POINTER.match(_start(path))
+    match = _POINTER.match(_read_start(path))
     if not match:
         return ""
     size = size_words(int(match[1]))

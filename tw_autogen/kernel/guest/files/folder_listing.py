@@ -86,7 +86,7 @@ class Family:
         years = sorted({year for entry in self.entries for year in years_in(entry.name.rpartition("/")[2])})
         if len(self.entries) == 1 or len(years) < 2 or years[-1] - years[0] + 1 == len(years):
             return ""
-        return ", ".join(_runs(years))
+        return ", ".join(_year_ranges(years))
 
     @property
     def about(self) -> dict[str, Any]:
@@ -95,14 +95,14 @@ class Family:
         spans = {(int(term.first[:4]), int(term.last[:4])) for term in self.terms if term.first}
         years = {year for entry in self.entries for year in years_in(entry.name)}
         return {
-            "names": _bounded(names),
-            "heads": _bounded([term.heads for term in self.terms]),
-            "values": _bounded([term.values for term in self.terms]),
+            "names": _distinct_words(names),
+            "heads": _distinct_words([term.heads for term in self.terms]),
+            "values": _distinct_words([term.values for term in self.terms]),
             "years": sorted([*spans, *((year, year) for year in years)])[:_MAX_SPANS],
         }
 
 
-def _runs(years: Sequence[int]) -> list[str]:
+def _year_ranges(years: Sequence[int]) -> list[str]:
     """Return years in ascending order as `2001–2003`, `2010`."""
     runs: list[list[int]] = []
     for year in years:
@@ -113,7 +113,7 @@ def _runs(years: Sequence[int]) -> list[str]:
     return [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs]
 
 
-def _bounded(texts: Sequence[str]) -> str:
+def _distinct_words(texts: Sequence[str]) -> str:
     """Return the different words of texts, up to a limit."""
     return " ".join(dict.fromkeys(" ".join(texts).split()))[:_ABOUT_CHARS]
 
@@ -131,7 +131,7 @@ def families(entries: Iterable[FileEntry], terms: Mapping[str, SearchTerms] | No
     """
     known_terms = terms or {}
     groups: dict[tuple[str, str], list[FileEntry]] = {}
-    for entry in sorted(entries, key=lambda entry: _natural(entry.name)):
+    for entry in sorted(entries, key=lambda entry: _natural_sort_key(entry.name)):
         folder, _, plain = entry.name.rpartition("/")
         known = known_terms[entry.name].layout if entry.name in known_terms else ""
         suffix = os.path.splitext(plain)[1].lower()
@@ -143,10 +143,12 @@ def families(entries: Iterable[FileEntry], terms: Mapping[str, SearchTerms] | No
             families_found.append(
                 Family(tuple(kin), tuple(known_terms[entry.name] for entry in kin if entry.name in known_terms))
             )
-    return sorted(families_found, key=lambda family: (family.first.name.count("/"), _natural(family.first.name)))
+    return sorted(
+        families_found, key=lambda family: (family.first.name.count("/"), _natural_sort_key(family.first.name))
+    )
 
 
-def _natural(name: str) -> list[tuple[int, int | str]]:
+def _natural_sort_key(name: str) -> list[tuple[int, int | str]]:
     """Return a key by which `a2` comes before `a10`."""
     return [
         (0, int(part)) if part.isdecimal() and len(part) < 50 else (1, part)
@@ -344,7 +346,7 @@ class Ignored:
             again = rule.startswith("!")
             rule = rule.removeprefix("!").removeprefix("\\")
             folders_only = rule.endswith("/")
-            self._rules.append((folder, _matcher(rule.rstrip("/")), again, folders_only))
+            self._rules.append((folder, _rule_matcher(rule.rstrip("/")), again, folders_only))
 
     def __call__(self, name: str, *, is_folder: bool = False) -> bool:
         """Return whether a path is ignored; the last rule that fits decides.
@@ -360,21 +362,21 @@ class Ignored:
         return False
 
 
-def _matcher(rule: str) -> Callable[[str], bool]:
-    parts = [_ESCAPED.sub(_unescaped, part).replace("[^", "[!") for part in rule.lstrip("/").split("/")]
+def _rule_matcher(rule: str) -> Callable[[str], bool]:
+    parts = [_ESCAPED.sub(_unescape, part).replace("[^", "[!") for part in rule.lstrip("/").split("/")]
     if "/" not in rule:
         pattern = re.compile(fnmatch.translate(parts[0]))
         return lambda name: pattern.match(name.rpartition("/")[2]) is not None
     parts += ["*"] * (parts[-1] == "**")  # all that is in a folder, and not the folder
     patterns = [None if part == "**" else re.compile(fnmatch.translate(part)) for part in parts]
-    return lambda name: _fits(patterns, name.split("/"))
+    return lambda name: _matches_path(patterns, name.split("/"))
 
 
-def _unescaped(sign: re.Match[str]) -> str:
+def _unescape(sign: re.Match[str]) -> str:
     return f"[{sign[1]}]" if sign[1] in "*?[" else sign[1]
 
 
-def _fits(patterns: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
+def _matches_path(patterns: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
     """Return whether the parts of a path match, each its pattern; None stands for any number of folders."""
     reached = {0}
     for pattern in patterns:

@@ -117,7 +117,7 @@ def join_lines(tables: Iterable[tuple[str, Sequence[Column]]]) -> list[str]:
     parts: dict[str, tuple[str, ...]] = {}
     for name, columns in tables:
         parts[name] = (name.rpartition(": ")[0], *(column.name for column in columns))
-        by_table.setdefault(name, []).extend(key for column in columns if (key := _key(name, column)))
+        by_table.setdefault(name, []).extend(key for column in columns if (key := _possible_key(name, column)))
     for name, keys in by_table.items():
         by_table[name] = sorted(keys, key=lambda key: not key.unique)[:_MAX_KEYS]
     found = []
@@ -125,7 +125,7 @@ def join_lines(tables: Iterable[tuple[str, Sequence[Column]]]) -> list[str]:
         if parts[first] == parts[second] and parts[first][0]:
             continue
         best = max(
-            ((score, key, other) for key in some for other in others if (score := _score(key, other))),
+            ((score, key, other) for key in some for other in others if (score := _join_score(key, other))),
             key=lambda pair: pair[0],
             default=None,
         )
@@ -135,21 +135,21 @@ def join_lines(tables: Iterable[tuple[str, Sequence[Column]]]) -> list[str]:
     joined: dict[_Place, _Place] = {}
     lines = []
     for _, one, other in found:
-        root, of_other = (_root(joined, (key.table, key.column.name)) for key in (one, other))
+        root, of_other = (_representative(joined, (key.table, key.column.name)) for key in (one, other))
         if root != of_other:
             joined[root] = of_other
-            lines.append(_line(one, other))
+            lines.append(_join_line(one, other))
     return lines
 
 
-def _root(joined: dict[_Place, _Place], place: _Place) -> _Place:
+def _representative(joined: dict[_Place, _Place], place: _Place) -> _Place:
     """Return the column that stands for all that are joined with one."""
     while place in joined:
         place = joined[place]
     return place
 
 
-def _key(table: str, column: Column) -> _Key | None:
+def _possible_key(table: str, column: Column) -> _Key | None:
     """Return a column as one that may be a key; None if its values or its name say that it is none."""
     raw = frozenset(column.values)
     if column.kind in ("bool", "empty"):
@@ -170,9 +170,9 @@ def _key(table: str, column: Column) -> _Key | None:
     return _Key(table, column, raw, numbers, len(raw) >= _KEY_SHARE * count, len(raw) < count)
 
 
-def _score(one: _Key, other: _Key) -> tuple[int, int] | None:
+def _join_score(one: _Key, other: _Key) -> tuple[int, int] | None:
     """Return how well two columns join their tables, by their names and by what they share; None: they don't."""
-    alike = _alike(one, other)
+    alike = _name_similarity(one, other)
     if not (one.unique or other.unique) or (one.column.kind.startswith("date") and not alike):
         return None
     if one.numbers and other.numbers and one.generic and other.generic:
@@ -198,7 +198,7 @@ def _score(one: _Key, other: _Key) -> tuple[int, int] | None:
     return 0, len(shared)
 
 
-def _alike(key: _Key, other: _Key) -> int:
+def _name_similarity(key: _Key, other: _Key) -> int:
     """Return how much two names are alike: 3 the same, 2 one in the other, 1 one the initials of the other, 0 not."""
     first, second = "".join(key.words), "".join(other.words)
     if first == second:
@@ -211,9 +211,9 @@ def _alike(key: _Key, other: _Key) -> int:
     return 0
 
 
-def _line(one: _Key, other: _Key) -> str:
+def _join_line(one: _Key, other: _Key) -> str:
     exact = len(one.values & other.values)
-    shared = max(exact, len(one.folded & other.folded)) if _alike(one, other) else exact
+    shared = max(exact, len(one.folded & other.folded)) if _name_similarity(one, other) else exact
     line = (
         f"{one.table!r}[{one.column.name!r}] and {other.table!r}[{other.column.name!r}] share {shared} values "
         f"(of {len(one.raw)} and {len(other.raw)})"

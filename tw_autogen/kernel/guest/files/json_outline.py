@@ -28,7 +28,7 @@ def outline(value: Any) -> tuple[str, list[str], list[Column]]:
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         some = value[:_MAX_VALUES]
         return (
-            f"JSON: list of {pluralize(len(value), 'object')}{_sampled(value)}",
+            f"JSON: list of {pluralize(len(value), 'object')}{_sample_note(value)}",
             record_lines(some),
             record_columns(value),
         )
@@ -37,10 +37,10 @@ def outline(value: Any) -> tuple[str, list[str], list[Column]]:
     if isinstance(value, dict):
         if _is_dictionary(value):
             first = next(iter(value))
-            lines = _lines("each value", list(value.values())[:_MAX_VALUES], 0)
-            return f"JSON: object of {len(value)} keys, such as {show(first)}{_sampled(value)}", lines, []
+            lines = _outline_lines("each value", list(value.values())[:_MAX_VALUES], 0)
+            return f"JSON: object of {len(value)} keys, such as {show(first)}{_sample_note(value)}", lines, []
         return f"JSON: object of {pluralize(len(value), 'key')}", record_lines([value]), []
-    return f"JSON: {_type(value)} {show(str(value))}", [], []
+    return f"JSON: {_type_name(value)} {show(str(value))}", [], []
 
 
 def record_lines(records: Sequence[Mapping[str, Any]], depth: int = 0) -> list[str]:
@@ -55,7 +55,7 @@ def record_lines(records: Sequence[Mapping[str, Any]], depth: int = 0) -> list[s
     for name in names[:_MAX_FIELDS]:
         values = [record[name] for record in records if name in record]
         absent = len(records) - len(values)
-        lines += _lines(repr(name), values, depth, absent=absent)
+        lines += _outline_lines(repr(name), values, depth, absent=absent)
     if len(names) > _MAX_FIELDS:
         lines.append(f"{'  ' * depth}… {len(names) - _MAX_FIELDS} more fields")
     return lines
@@ -78,9 +78,9 @@ def record_columns(records: Sequence[Mapping[str, Any]]) -> list[Column]:
     return columns
 
 
-def _lines(label: str, values: Sequence[Any], depth: int, *, absent: int = 0) -> list[str]:
+def _outline_lines(label: str, values: Sequence[Any], depth: int, *, absent: int = 0) -> list[str]:
     indent = "  " * depth
-    named = _types(values)
+    named = _type_names(values)
     kinds = Counter(named)
     words, inner = [], []
     types = [kind for kind in kinds if kind != "null"]
@@ -110,14 +110,16 @@ def _lines(label: str, values: Sequence[Any], depth: int, *, absent: int = 0) ->
 def _object_lines(objects: Sequence[Mapping[str, Any]], depth: int) -> list[str]:
     if any(_is_dictionary(item) for item in objects):
         values = [value for item in objects for value in item.values()]
-        return _lines(f"each value{_sampled(values)}", values[:_MAX_VALUES], depth)
+        return _outline_lines(f"each value{_sample_note(values)}", values[:_MAX_VALUES], depth)
     return record_lines(objects, depth)
 
 
 def _object_words(objects: Sequence[Mapping[str, Any]]) -> str:
     lengths = [len(item) for item in objects]
     empty = lengths.count(0)
-    summary = f"object of {_span(lengths)} key{'s' * (set(lengths) != {1})}" + (f", {empty} empty" if empty else "")
+    summary = f"object of {_length_range(lengths)} key{'s' * (set(lengths) != {1})}" + (
+        f", {empty} empty" if empty else ""
+    )
     if any(_is_dictionary(item) for item in objects):
         summary += f", such as {show(next(iter(objects[0])))}" if objects[0] else ""
     return summary
@@ -126,11 +128,11 @@ def _object_words(objects: Sequence[Mapping[str, Any]]) -> str:
 def _list_words(lists: Sequence[Sequence[Any]]) -> str:
     everything = [item for inner in lists for item in inner]
     items = everything[:_MAX_VALUES]
-    kinds = Counter(_types(items))
+    kinds = Counter(_type_names(items))
     lengths = [len(inner) for inner in lists]
     empty = lengths.count(0)
-    count = f"{_span(lengths)} item{'s' * (set(lengths) != {1})}"
-    summary = f"list of {' or '.join(kinds) or 'nothing'}, {count}{_sampled(everything)}"
+    count = f"{_length_range(lengths)} item{'s' * (set(lengths) != {1})}"
+    summary = f"list of {' or '.join(kinds) or 'nothing'}, {count}{_sample_note(everything)}"
     if empty and len(lists) > 1:
         summary += f", {empty} empty ([], not null)"
     if len(kinds) == 1:
@@ -142,7 +144,7 @@ def _list_words(lists: Sequence[Sequence[Any]]) -> str:
     return summary
 
 
-def _sampled(values: Sized) -> str:
+def _sample_note(values: Sized) -> str:
     """Return that only the first of many values are looked at, behind a comma; empty: all are."""
     return f", judged by the first {_MAX_VALUES}" if len(values) > _MAX_VALUES else ""
 
@@ -180,20 +182,20 @@ def _boolean_words(counts: Counter[str]) -> list[str]:
 
 
 def _is_dictionary(value: Mapping[str, Any]) -> bool:
-    return len(value) > _MANY_KEYS and len({_type(inner) for inner in value.values()} - {"null"}) <= 1
+    return len(value) > _MANY_KEYS and len({_type_name(inner) for inner in value.values()} - {"null"}) <= 1
 
 
-def _span(lengths: Sequence[int]) -> str:
+def _length_range(lengths: Sequence[int]) -> str:
     return str(lengths[0]) if min(lengths) == max(lengths) else f"{min(lengths)}–{max(lengths)}"
 
 
-def _types(values: Sequence[Any]) -> list[str]:
+def _type_names(values: Sequence[Any]) -> list[str]:
     """Return the type of each value; integers among decimals are decimals, too."""
-    types = [_type(value) for value in values]
+    types = [_type_name(value) for value in values]
     return ["float" if kind == "int" else kind for kind in types] if "float" in types else types
 
 
-def _type(value: Any) -> str:
+def _type_name(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -51,14 +51,14 @@ class PageTable:
             return [str(index) for index in range(len(self.rows[0]))]
         if len(self.header) == 1:
             return [name or f"Unnamed: {index}" for index, name in enumerate(self.header[0])]
-        return [str(names[0]) if len(names) == 1 else str(names) for names in self._tuples()]
+        return [str(names[0]) if len(names) == 1 else str(names) for names in self._column_tuples()]
 
     @property
     def title(self) -> str:
         """The text of the first of several header rows, if it stands above all columns."""
         return self.header[0][0] if len(self.header) > 1 and len({*self.header[0]}) == 1 else ""
 
-    def _tuples(self) -> list[tuple[str, ...]]:
+    def _column_tuples(self) -> list[tuple[str, ...]]:
         """Return the columns' names by level, as pandas has them, without a level that is the title."""
         levels = [
             [name or f"Unnamed: {index}_level_{level}" for index, name in enumerate(names)]
@@ -104,7 +104,7 @@ def read_title_and_tables(content: bytes, *, encoding: str | None = None) -> tup
                 element.drop_tree()
     tables, left = [], _MAX_CELLS
     for element in shown:
-        table, count = _table(element, left)
+        table, count = _read_table(element, left)
         left -= count
         if table.header or table.rows:
             tables.append(table)
@@ -121,7 +121,7 @@ def _is_hidden(element: Any) -> bool:
     return _HIDDEN in (element.get("style") or "").replace(" ", "")
 
 
-def _table(element: Any, max_cells: int) -> tuple[PageTable, int]:
+def _read_table(element: Any, max_cells: int) -> tuple[PageTable, int]:
     """Return a table, and how many cells it has."""
     head = [row for part in element.iter("thead") for row in _head_rows(part)]
     body = [*element.xpath(".//tbody//tr"), *element.xpath("./tr")]
@@ -147,7 +147,7 @@ def _table(element: Any, max_cells: int) -> tuple[PageTable, int]:
     table = PageTable(
         header,
         rows,
-        _text(caption)[:300] if caption is not None else "",
+        _element_text(caption)[:300] if caption is not None else "",
         any("navbox" in value or value == "navigation" for value in element.values()) or sum(known) * 2 <= len(known),
         sum(heads) * 2 > len(heads),
     )
@@ -162,7 +162,7 @@ def _cells(row: Any) -> list[Any]:
     return [cell for cell in row if cell.tag in ("td", "th")]
 
 
-def _text(element: Any) -> str:
+def _element_text(element: Any) -> str:
     return _BLANKS.sub(" ", str(element.text_content()).strip())
 
 
@@ -185,27 +185,27 @@ class _Grid:
             elements: The rows.
             flush: Append rows that only cells of rows above reach.
         """
-        found = [self._row(_cells(element)) for element in elements]
+        found = [self._expand_row(_cells(element)) for element in elements]
         while flush and self._above:
-            found.append(self._row([]))
+            found.append(self._expand_row([]))
         return found
 
-    def _row(self, cells: list[Any]) -> list[str]:
+    def _expand_row(self, cells: list[Any]) -> list[str]:
         row: list[str] = []
         above, below = self._above, []
         for cell in cells:
             while above and above[0][0] <= len(row):
-                below += self._take(above.pop(0), row)
-            text, height = _text(cell), int(cell.get("rowspan") or 1)
+                below += self._append_span(above.pop(0), row)
+            text, height = _element_text(cell), int(cell.get("rowspan") or 1)
             self.claim(width := int(cell.get("colspan") or 1))
             below += [(len(row) + index, text, height - 1) for index in range(width) if height > 1]
             row += [text] * width
         for span in above:
-            below += self._take(span, row)
+            below += self._append_span(span, row)
         self._above = below
         return row
 
-    def _take(self, span: tuple[int, str, int], row: list[str]) -> list[tuple[int, str, int]]:
+    def _append_span(self, span: tuple[int, str, int], row: list[str]) -> list[tuple[int, str, int]]:
         """Append a cell of a row above; return what of it reaches further down."""
         at, text, left = span
         self.claim(1)
@@ -242,8 +242,8 @@ def page_table(page: PageTable, name: str, number: int, encoding: str | None) ->
         names, rows = rows[0], rows[1:]
         notes.append("no header cells: without header=0 its first row is data, and the columns are 0, 1, …")
     rows, empty = drop_blank_rows(rows)
-    decimal, thousands = _signs(names, rows)
-    rows = [[_clean(cell, decimal, thousands) for cell in row] for row in rows]
+    decimal, thousands = _find_number_signs(names, rows)
+    rows = [[_normalize_number(cell, decimal, thousands) for cell in row] for row in rows]
     codes = () if levels > 1 else code_columns(names, rows, "")
     named = bool(levels or first)
     converters = ", ".join(f"{code!r}: str" if named else f"{code}: str" for code in codes)
@@ -273,7 +273,7 @@ def page_table(page: PageTable, name: str, number: int, encoding: str | None) ->
     )
 
 
-def _signs(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, str]:
+def _find_number_signs(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, str]:
     """Return the signs of decimals and of thousands; commas are decimal ones where they part no groups of three.
 
     Points that part days and months as well are not taken for signs of thousands.
@@ -285,7 +285,7 @@ def _signs(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, st
     return ",", "" if doubtful else separators.thousands
 
 
-def _clean(text: str, decimal: str, thousands: str) -> str:
+def _normalize_number(text: str, decimal: str, thousands: str) -> str:
     """Return a cell without signs of thousands and with a decimal point, whatever else its column holds.
 
     Source:

@@ -91,12 +91,14 @@ def read_search_terms(path: str) -> SearchTerms:
     except (OSError, ValueError, EOFError, KeyError, zlib.error, zipfile.BadZipFile, sqlite3.Error):
         return SearchTerms()
     if suffix in _JSONS:
-        return SearchTerms(heads=_joined(_KEY.findall(text), _HEAD_CHARS), values=_joined(_JSON_TEXT.findall(text)))
+        return SearchTerms(
+            heads=_join_distinct(_KEY.findall(text), _HEAD_CHARS), values=_join_distinct(_JSON_TEXT.findall(text))
+        )
     if suffix in (".html", ".htm"):
         text = html.unescape(_TAG.sub(" ", text))
     lines = [line for line in text.splitlines() if line.strip()]
     heads = [line.lstrip("# ") for index, line in enumerate(lines) if index == 0 or line.startswith("#")]
-    return SearchTerms(heads=_joined(heads, _HEAD_CHARS), values=_joined(text.split()))
+    return SearchTerms(heads=_join_distinct(heads, _HEAD_CHARS), values=_join_distinct(text.split()))
 
 
 def years_in(name: str) -> list[int]:
@@ -109,7 +111,7 @@ def years_in(name: str) -> list[int]:
     return [int(match) for match in _ALONE_YEAR.findall(name)]
 
 
-def _joined(texts: Sequence[str], most: int = _VALUE_CHARS) -> str:
+def _join_distinct(texts: Sequence[str], most: int = _VALUE_CHARS) -> str:
     """Return different texts, up to so many characters together."""
     found, left = [], most
     for fromkey in dict.fromkeys(texts):
@@ -130,18 +132,18 @@ def _of_table(path: str, text: str, tabs: bool, *, whole: bool, packed: bool) ->
     titles = [line.strip(f'{separator}" ') for line in lines[:above]]
     names = [one.strip().lstrip("\ufeff") for one in header]
     values = [cell.strip() for row in rows for cell in row if 1 < len(cell.strip()) <= _LONGEST_VALUE]
-    covered = _covered(names, rows)
+    covered = _covered_period(names, rows)
     if covered.first and not whole:
         covered = _NOTHING if packed else _covered_to_the_end(path, names, rows, separator)
     return replace(
         covered,
         layout=f"{separator}{'|'.join(header)}" if len(header) > 1 else "",
-        heads=_joined([*titles, *names], _HEAD_CHARS),
-        values=_joined([value for value in values if any(map(str.isalpha, value))]),
+        heads=_join_distinct([*titles, *names], _HEAD_CHARS),
+        values=_join_distinct([value for value in values if any(map(str.isalpha, value))]),
     )
 
 
-def _covered(names: Sequence[str], rows: Sequence[Sequence[str]], only: str = "") -> SearchTerms:
+def _covered_period(names: Sequence[str], rows: Sequence[Sequence[str]], only: str = "") -> SearchTerms:
     """Return the first and the last day or year of the first column that holds them, or of a header of years.
 
     Args:
@@ -168,7 +170,7 @@ def _covered(names: Sequence[str], rows: Sequence[Sequence[str]], only: str = ""
 
 
 def _covered_to_the_end(path: str, names: Sequence[str], rows: Sequence[Sequence[str]], separator: str) -> SearchTerms:
-    """Return what `_covered` does for a table of which only the beginning was read, if it is in the order of time.
+    """Return what `_covered_period` does for a table of which the beginning was read, if it is in the order of time.
 
     The order is looked at in pieces all over the file.
     """
@@ -181,10 +183,10 @@ def _covered_to_the_end(path: str, names: Sequence[str], rows: Sequence[Sequence
             file.seek(offset)
             pieces.append(file.read(_PIECE_BYTES))
     later = [_rows_of_piece(piece, len(names), separator) for piece in pieces]
-    half, known = len(rows) // 2, _covered(names, rows)
+    half, known = len(rows) // 2, _covered_period(names, rows)
     if not known.dated:
         return known
-    parts = [_covered(names, some, known.dated) for some in (rows[:half], rows[half:], *later)]
+    parts = [_covered_period(names, some, known.dated) for some in (rows[:half], rows[half:], *later)]
     if len({len(date) for one in parts for date in (one.first, one.last)}) > 1:
         return _NOTHING
     for some in (parts, parts[::-1]):
@@ -208,10 +210,12 @@ def _of_workbook(path: str) -> SearchTerms:
             with contextlib.suppress(KeyError), archive.open(part) as file:
                 texts += _SHARED_TEXT.findall(file.read(_START_BYTES).decode("utf-8", "replace"))
     sheets, texts = (list(map(html.unescape, some)) for some in (sheets, texts))
-    return SearchTerms(heads=_joined([*sheets, *texts[:_NAMES_OF_SHEETS]], _HEAD_CHARS), values=_joined(texts))
+    return SearchTerms(
+        heads=_join_distinct([*sheets, *texts[:_NAMES_OF_SHEETS]], _HEAD_CHARS), values=_join_distinct(texts)
+    )
 
 
 def _of_database(path: str) -> SearchTerms:
     with contextlib.closing(open_database(path)) as database:
         made = database.execute("SELECT sql FROM sqlite_master WHERE type IN ('table', 'view') LIMIT 50").fetchall()
-    return SearchTerms(heads=_joined([str(sql)[:_HEAD_CHARS] for (sql,) in made], 2 * _HEAD_CHARS))
+    return SearchTerms(heads=_join_distinct([str(sql)[:_HEAD_CHARS] for (sql,) in made], 2 * _HEAD_CHARS))

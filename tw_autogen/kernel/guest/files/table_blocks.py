@@ -56,27 +56,27 @@ def find_blocks(rows: Rows) -> list[TableBlock]:
     Args:
         rows: All of a file, empty ones included.
     """
-    found = _parts(rows)
+    found = _split_blocks(rows)
     first = next((block for block in found if block.header), None)
     found = [
         replace(block, header=(), rows=[block.header, *block.rows]) if first and _is_row(block, first) else block
         for block in found
     ]
     several = sum(bool(block.header) for block in found) > 1
-    if not several and rows and _count(rows[0]) == 1:
-        wide = [block for block in found if sum(_count(row) > 1 for row in block.rows) > 1]
+    if not several and rows and _count_filled(rows[0]) == 1:
+        wide = [block for block in found if sum(_count_filled(row) > 1 for row in block.rows) > 1]
         several = len(wide) > 1 and not wide[0].header
     return _with_titles(found) if several else []
 
 
-def _parts(rows: Rows) -> list[TableBlock]:
+def _split_blocks(rows: Rows) -> list[TableBlock]:
     """Return the rows that empty rows and titles part."""
     blocks: list[TableBlock] = []
     index = 0
     while index < len(rows):
         end = index + 1
-        if _count(rows[index]):
-            while end < len(rows) and _count(rows[end]) and not _begins_titled(rows, end):
+        if _count_filled(rows[index]):
+            while end < len(rows) and _count_filled(rows[end]) and not _begins_titled(rows, end):
                 end += 1
             blocks.append(_block(index, rows[index:end]))
         index = end
@@ -90,7 +90,7 @@ def _is_row(block: TableBlock, first: TableBlock) -> bool:
     """
     if block is first or block.title or len(block.rows) != 1 or len(block.header) != len(first.header):
         return False
-    kinds = [_has_values(_column(index, first.rows)) for index in range(len(first.header))]
+    kinds = [_has_values(_column_values(index, first.rows)) for index in range(len(first.header))]
     row = [cell.strip() for cell in block.rows[0][: len(kinds)]]
     fits = all(_is_value(cell) == kind for cell, kind in zip(row, kinds, strict=False) if cell)
     return fits and not set(block.header) & set(first.header)
@@ -114,28 +114,28 @@ def find_side_blocks(rows: Rows) -> list[TableBlock]:
     for left in starts:
         right = next(index for index in range(left, width + 1) if index not in filled)
         part = [row[left:right] for row in rows]
-        blocks = _with_titles(_parts(part))
+        blocks = _with_titles(_split_blocks(part))
         for block in blocks:
             names = pandas_names(rows[block.header_at])[left : left + len(block.header)]
             found.append(replace(block, left=left, header=names if block.header else ()))
     tables = [block for block in found if block.header]
     certain = len({table.left for table in tables}) > 1 and not any(
-        _continues(tables[0], table) for table in tables[1:]
+        _is_continuation(tables[0], table) for table in tables[1:]
     )
     return found if certain else []
 
 
-def _continues(first: TableBlock, other: TableBlock) -> bool:
+def _is_continuation(first: TableBlock, other: TableBlock) -> bool:
     """Return whether a table beside another may be more columns of that."""
     if (other.header_at, len(other.rows)) != (first.header_at, len(first.rows)):
         return False
-    values = _column(0, other.rows)
+    values = _column_values(0, other.rows)
     numbers = sum(bool(_NUMBER.fullmatch(value)) for value in values) * 2 > len(values)
     return numbers and other.header[0].partition(".")[0] != first.header[0]
 
 
 def _block(index: int, rows: Rows) -> TableBlock:
-    above = _titles(rows)
+    above = _count_titles(rows)
     if above < len(rows) - 1 and _is_header(rows[above], rows[above + 1 :]):
         width = max(number for number, cell in enumerate(rows[above]) if cell.strip()) + 1
         title = " / ".join(row[0].strip() for row in rows[:above])
@@ -149,24 +149,24 @@ def _with_titles(blocks: Sequence[TableBlock]) -> list[TableBlock]:
     for block in blocks:
         before = found[-1] if found else None
         untitled = block.header and not block.title
-        if untitled and before and not before.header and len(before.rows) == _titles(before.rows) == 1:
+        if untitled and before and not before.header and len(before.rows) == _count_titles(before.rows) == 1:
             found.pop()
             block = replace(block, at=before.at, title=before.rows[0][0].strip())
         found.append(block)
     return found
 
 
-def _titles(rows: Rows) -> int:
+def _count_titles(rows: Rows) -> int:
     """Return how many of the first rows have one value, in the first column."""
     count = 0
-    while count < len(rows) and _count(rows[count]) == 1 and rows[count][0].strip():
+    while count < len(rows) and _count_filled(rows[count]) == 1 and rows[count][0].strip():
         count += 1
     return count
 
 
 def _begins_titled(rows: Rows, index: int) -> bool:
     """Return whether a row of one value is the title of a table, with no empty row above it."""
-    below = index + _titles(rows[index : index + _LOOKED_ROWS])
+    below = index + _count_titles(rows[index : index + _LOOKED_ROWS])
     return index < below < len(rows) - 1 and _is_header(rows[below], rows[below + 1 : below + 2])
 
 
@@ -178,15 +178,15 @@ def _is_header(row: Sequence[str], rows: Rows) -> bool:
     below = rows[:_LOOKED_ROWS]
     for column, name in names.items():
         if _YEAR.fullmatch(name) and column > 0:
-            if any(_YEAR.fullmatch(value) for value in _column(column, below)):
+            if any(_YEAR.fullmatch(value) for value in _column_values(column, below)):
                 return False
         elif _is_value(name) or is_missing(name) or len(name) > _MAX_NAME_CHARS:
             return False
     named = sum(all(index in names for index, cell in enumerate(row) if index and cell.strip()) for row in below)
-    return named >= 0.8 * len(below) and any(_has_values(_column(index, below)) for index in names)
+    return named >= 0.8 * len(below) and any(_has_values(_column_values(index, below)) for index in names)
 
 
-def _column(index: int, rows: Rows) -> list[str]:
+def _column_values(index: int, rows: Rows) -> list[str]:
     return [row[index].strip() for row in rows if index < len(row) and row[index].strip()]
 
 
@@ -199,5 +199,5 @@ def _is_value(text: str) -> bool:
     return bool(_NUMBER.fullmatch(text) or _DATE.fullmatch(text))
 
 
-def _count(row: Sequence[str]) -> int:
+def _count_filled(row: Sequence[str]) -> int:
     return sum(1 for cell in row if cell.strip())

@@ -48,7 +48,7 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
     """
     first, columns, numbers = _first_row(rows)
     found = [first[index] for index in numbers if first[index]]
-    if not found or not all(map(NUMBER.fullmatch, found)) or _ascending(found) or _stands_above_row_names(rows):
+    if not found or not all(map(NUMBER.fullmatch, found)) or _is_ascending(found) or _stands_above_row_names(rows):
         return True
     texts = [
         index
@@ -58,10 +58,10 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
     again = any(
         _DIGITS.sub("0", first[index]) in {_DIGITS.sub("0", cell) for cell in columns[index]} for index in texts
     )
-    if not again and texts and _growing(found):
+    if not again and texts and _is_growing(found):
         rest = rows[1 : SAMPLE_LINES + 1]
-        growing = sum(_growing([row[index].strip() for index in numbers if index < len(row)]) for row in rest)
-        if any(_differs(first[index], columns[index]) for index in texts) or (
+        growing = sum(_is_growing([row[index].strip() for index in numbers if index < len(row)]) for row in rest)
+        if any(_differs_by_digits(first[index], columns[index]) for index in texts) or (
             len(found) > 3 and 2 * growing < len(rest)
         ):
             return True
@@ -92,7 +92,7 @@ def may_lack_names(rows: Sequence[Sequence[str]]) -> bool:
     """
     first, _, numbers = _first_row(rows)
     found = [first[index] for index in numbers if first[index]]
-    usual = all(map(_YEAR.fullmatch, found)) or _is_counted(found) or (len(found) > 2 and _growing(found))
+    usual = all(map(_YEAR.fullmatch, found)) or _is_counted(found) or (len(found) > 2 and _is_growing(found))
     return all(map(NUMBER.fullmatch, found)) and not usual
 
 
@@ -201,7 +201,7 @@ def _names_year(name: str, cells: Sequence[str]) -> bool:
     return bool(_YEAR.fullmatch(name)) and 2 * sum(map(bool, map(_YEAR.fullmatch, numbers))) < len(numbers)
 
 
-def _ascending(numbers: Sequence[str]) -> bool:
+def _is_ascending(numbers: Sequence[str]) -> bool:
     """Return whether four numbers or more grow from one to the next, as years or classes of size do."""
     return len(numbers) > 3 and all(
         len(number) <= len(other) and number < other for number, other in itertools.pairwise(numbers)
@@ -213,7 +213,7 @@ def _is_counted(names: Sequence[str]) -> bool:
     return list(names) == [str(index) for index in range(len(names))]
 
 
-def _growing(numbers: Sequence[str]) -> bool:
+def _is_growing(numbers: Sequence[str]) -> bool:
     """Return whether plain numbers, two at least, grow from one to the next."""
     try:
         return len(numbers) > 1 and all(number < other for number, other in itertools.pairwise(map(float, numbers)))
@@ -221,7 +221,7 @@ def _growing(numbers: Sequence[str]) -> bool:
         return False
 
 
-def _differs(name: str, values: Sequence[str]) -> bool:
+def _differs_by_digits(name: str, values: Sequence[str]) -> bool:
     """Return whether each value has a digit, as in `G12`, and a name has none."""
     return bool(values) and not _DIGIT.search(name) and all(map(_DIGIT.search, values))
 

@@ -60,11 +60,11 @@ def text_lines(text: str, *, terms: Collection[str] = (), cut: bool = False) -> 
     if quoted := _telling_paragraphs(lines, terms, {index for index, _, _, _ in found}):
         notes.append("what it says of columns, of empty values and of formulas:")
         notes += [f"line {index + 1}: {paragraph}" for index, paragraph in quoted]
-    notes += _outline(found) if found else ["it begins:", *_first_lines(lines)]
+    notes += _heading_lines(found) if found else ["it begins:", *_first_lines(lines)]
     return head, notes
 
 
-def _outline(found: Sequence[tuple[int, int, str, int]]) -> list[str]:
+def _heading_lines(found: Sequence[tuple[int, int, str, int]]) -> list[str]:
     """Return a line for each heading, down to the level at which they are few; sizes with all that stands below."""
     deepest = next((most for most in (3, 2, 1) if sum(level <= most for _, level, _, _ in found) <= _MAX_HEADINGS), 1)
     merged: list[list[Any]] = []

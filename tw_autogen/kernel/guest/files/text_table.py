@@ -118,15 +118,15 @@ class TextTable:
             called = f"; pandas calls the second {second!r}" if self.missing is MISSING else ""
             lines.append(f"names that occur twice: {', '.join(map(repr, twice))}{called}")
         lines += self.notes
-        return headline, lines + self._reading, columns
+        return headline, lines + self._reading_note, columns
 
     @property
     def remarks(self) -> list[str]:
         """Return what has to be said where all of its text is shown."""
-        return [note.rstrip(":") for note in self.notes if not note.startswith("| ")] + self._reading
+        return [note.rstrip(":") for note in self.notes if not note.startswith("| ")] + self._reading_note
 
     @property
-    def _reading(self) -> list[str]:
+    def _reading_note(self) -> list[str]:
         return [f"to be read with {self.call}"] if self.call else []
 
 
@@ -175,11 +175,11 @@ def csv_table(
     data = [row for row in data if not _is_blank(row)]
     second = "grouped" if grouped and named and data else ""
     second = second or (_second_line(rows[0], data, "".join(lines[1:2]), separator) if named else "")
-    skipped = _records(start.lines[:above])
-    notes += [f"{_SECOND_LINE[second].format(pairs=_pairs(skipped, 2))}: {_row(data[0])}"] if second else []
+    skipped = _count_records(start.lines[:above])
+    notes += [f"{_SECOND_LINE[second].format(pairs=_header_note(skipped, 2))}: {_row_text(data[0])}"] if second else []
     if heads := heads_above(start.lines[:above], rows[0], separator) if named and not second else 0:
         lines_of = f"{pluralize(heads, 'line')} above the names may hold heads of them"
-        notes.append(f"{lines_of}, {_pairs(skipped - heads, heads + 1)}")
+        notes.append(f"{lines_of}, {_header_note(skipped - heads, heads + 1)}")
     units = second in ("units", "grouped")
     data = data[units:]
     read = len(data) if below else 0
@@ -189,7 +189,7 @@ def csv_table(
     if named and (labels := _row_names(header, data, commas=plain)):
         notes.append(f"{labels} begin its rows without a name in the header: pandas takes them for the index")
         data = [row[1:] for row in data]
-    total = _total(start, len(lines) - 1 - units, share) if sampled else ""
+    total = _row_count_text(start, len(lines) - 1 - units, share) if sampled else ""
     later, last = list[list[str]](), list[list[str]]()
     if data and sampled and not start.rows:
         later = _later_rows(start, lines[most + 1 :], separator, most=most // 2)
@@ -203,12 +203,12 @@ def csv_table(
     called = pandas_names(header) if named else header
     codes = code_columns(called, data, separators.thousands)
     if any(any(row[len(header) :]) for row in wide):
-        notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(wide[0])}")
+        notes.append(f"{len(wide)} rows have more values than the header, such as: {_row_text(wide[0])}")
     if comments := [row for row in short if row[0].startswith("#")]:
         lines_of = f"{pluralize(len(comments), 'line')} among its rows begin{'s' * (len(comments) == 1)}"
-        notes.append(f"{lines_of} with '#', as comments do, which comment='#' leaves out: {_row(comments[0])}")
+        notes.append(f"{lines_of} with '#', as comments do, which comment='#' leaves out: {_row_text(comments[0])}")
     elif short:
-        notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(short[0])}")
+        notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row_text(short[0])}")
     notes += _doubtful_names(header, rows, separator, skipped) if named else [_NO_NAMES]
     if not sampled:
         notes += total_notes(header, data, decimal=separators.decimal, thousands=separators.thousands)
@@ -399,13 +399,13 @@ def _second_line(header: Sequence[str], rows: Sequence[Sequence[str]], line: str
     return "more names" if gaps else "units"
 
 
-def _pairs(skipped: int, levels: int) -> str:
+def _header_note(skipped: int, levels: int) -> str:
     """Return with which arguments the names of so many lines are read together, after others are skipped."""
     skiprows = f"skiprows={skipped}, " * bool(skipped)
     return f"with {skiprows}header={list(range(levels))} they are {'pairs' if levels == 2 else 'tuples'}"
 
 
-def _records(lines: Sequence[str]) -> int:
+def _count_records(lines: Sequence[str]) -> int:
     """Return as how many lines pandas counts lines that it skips: those that a quoted text spans are one."""
     count, quoted = 0, False
     for line in lines:
@@ -422,7 +422,7 @@ def drop_blank_rows(rows: Sequence[list[str]]) -> tuple[list[list[str]], list[st
     return filled, [note] if count else []
 
 
-def _total(start: TextStart, seen: int, share: float) -> str:
+def _row_count_text(start: TextStart, seen: int, share: float) -> str:
     """Return how many rows a table has of whose text only the beginning was read, in words.
 
     Args:
@@ -433,10 +433,10 @@ def _total(start: TextStart, seen: int, share: float) -> str:
     if start.more_lines is None:
         return f"more than {int(seen * share)}"
     lines = seen + start.more_lines
-    return f"about {_rounded(lines if share == 1 else int(float(f'{lines * share:.2g}')))}"
+    return f"about {_round_count(lines if share == 1 else int(float(f'{lines * share:.2g}')))}"
 
 
-def _rounded(count: int) -> int:
+def _round_count(count: int) -> int:
     """Return a count with three digits if it is so large that it may be an estimate."""
     return count if count < 1_000_000 else int(float(f"{count:.3g}"))
 
@@ -507,7 +507,7 @@ def block_lines(
         shown = [block.header, block.rows[0]] if same == number else [block.rows[0]]
         lines[-1] += f", columns as in table {same}" if same != number else ""
         lines += [f"  | {line[:_BLOCK_CHARS]}" for line in as_lines(shown)]
-        some, dialect = _profiled(block, names, separator)
+        some, dialect = _profile_block(block, names, separator)
         if same == number and len(block.rows) >= _RAW_LINES and len(columns) + len(some) <= _SHOWN_COLUMNS:
             lines += [f"  {line}" for line in column_lines(some)]
         else:
@@ -521,7 +521,7 @@ def block_lines(
     return f"{kinds.get(count, f'{count} tables')}, {order}", lines, columns
 
 
-def _profiled(block: TableBlock, names: Sequence[str], separator: str) -> tuple[list[Column], CsvDialect]:
+def _profile_block(block: TableBlock, names: Sequence[str], separator: str) -> tuple[list[Column], CsvDialect]:
     """Return the columns of a table, and how it has to be read."""
     rows = [row[: len(names)] for row in block.rows]
     separators = find_number_separators(rows, separator)
@@ -550,7 +550,7 @@ def _group_lines(block: TableBlock) -> list[str]:
     return [f"lines {block.at + 1}–{block.end}, no table is certain:", *(f"  {line}" for line in shown)]
 
 
-def _row(values: Sequence[str]) -> str:
+def _row_text(values: Sequence[str]) -> str:
     return cut_line(as_lines([values])[0])
 
 

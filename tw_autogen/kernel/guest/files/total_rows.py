@@ -57,13 +57,13 @@ def total_notes(
     if not labelled and unnamed == [len(rows) - 1]:
         labelled[0] = unnamed
     together = sorted({number for marked in labelled.values() for number in marked})
-    if len(labelled) > 1 and (said := _note(names, rows, list(labelled), together, decimal, thousands)):
+    if len(labelled) > 1 and (said := _totals_note(names, rows, list(labelled), together, decimal, thousands)):
         return [said]
-    notes = (_note(names, rows, [index], marked, decimal, thousands) for index, marked in labelled.items())
+    notes = (_totals_note(names, rows, [index], marked, decimal, thousands) for index, marked in labelled.items())
     return [note for note in notes if note]
 
 
-def _note(
+def _totals_note(
     names: Sequence[str],
     rows: Sequence[Sequence[str]],
     places: Sequence[int],
@@ -91,22 +91,24 @@ def _note(
     keyed = [tuple(_cell(row, index) for index in keys) for row in rows]
     found: dict[str, list[str]] = {"sum": [], "nearly": [], "no sum": [], "unknown": []}
     for column in others:
-        numbers = [_number(row, column, decimal, thousands) for row in rows]
-        found["unknown" if column in keys else _judge(numbers, marked, keyed)].append(names[column])
+        numbers = [_cell_number(row, column, decimal, thousands) for row in rows]
+        found["unknown" if column in keys else _judge_sums(numbers, marked, keyed)].append(names[column])
     labels = sorted({label for number in marked for index in places if _is_label(label := _cell(rows[number], index))})
     if not labels and len(found["sum"]) < sum(map(bool, rows[marked[0]])):
         return ""
     where = " and ".join(repr(names[index]) for index in places)
-    last = list(marked) == [len(rows) - 1] and found["no sum"] and all(_bare(label) in _LABELS for label in labels)
-    return _words(rows, where, labels, marked, found) if found["sum"] or found["nearly"] or last else ""
+    last = (
+        list(marked) == [len(rows) - 1] and found["no sum"] and all(_bare_label(label) in _LABELS for label in labels)
+    )
+    return _marked_rows_note(rows, where, labels, marked, found) if found["sum"] or found["nearly"] or last else ""
 
 
-def _bare(label: str) -> str:
+def _bare_label(label: str) -> str:
     return label.strip(" :.*-–=").casefold()
 
 
 def _is_label(text: str) -> bool:
-    low = _bare(text)
+    low = _bare_label(text)
     if not low or len(low) > _LONGEST:
         return False
     return low in _LABELS or low.partition(" ")[0] in _LABELS or low.rpartition(" ")[2] in _LABELS
@@ -116,11 +118,11 @@ def _cell(row: Sequence[str], index: int) -> str:
     return row[index] if index < len(row) else ""
 
 
-def _number(row: Sequence[str], index: int, decimal: str, thousands: str) -> float | None:
+def _cell_number(row: Sequence[str], index: int, decimal: str, thousands: str) -> float | None:
     return plain_number(_cell(row, index).strip(" $€£¥"), decimal, thousands)
 
 
-def _judge(numbers: Sequence[float | None], marked: Sequence[int], keys: Sequence[tuple[str, ...]]) -> str:
+def _judge_sums(numbers: Sequence[float | None], marked: Sequence[int], keys: Sequence[tuple[str, ...]]) -> str:
     """Return whether each marked number of a column is the `sum` of others, or `nearly`; `no sum`, or `unknown`.
 
     The only one is the sum of all others. One of several may also be the sum of those between it and the marked one
@@ -152,7 +154,7 @@ def _judge(numbers: Sequence[float | None], marked: Sequence[int], keys: Sequenc
     return "nearly" if nearly else "sum"
 
 
-def _words(
+def _marked_rows_note(
     rows: Sequence[Sequence[str]],
     where: str,
     labels: Sequence[str],
@@ -166,10 +168,10 @@ def _words(
         where: The columns of the labels.
         labels: The labels.
         marked: Numbers of the rows.
-        found: The names of columns by what their marked numbers are, see `_judge`.
+        found: The names of columns by what their marked numbers are, see `_judge_sums`.
     """
     exact, near, off = found["sum"][:1], found["nearly"][:1], found["no sum"][:1]
-    sure = labels and all(_bare(label) in _LABELS for label in labels) and not near and not off
+    sure = labels and all(_bare_label(label) in _LABELS for label in labels) and not near and not off
     rest = "other rows" if len(marked) > 1 else "the others"
     parts = [f"{total!r} is the sum of {rest}" for total in exact]
     parts += [f"{total!r} nearly" if exact else f"{total!r} is nearly the sum of {rest}" for total in near]

@@ -69,7 +69,7 @@ class Sheet:
             name: What code calls the file.
             several: The workbook has more sheets.
         """
-        cells = [[_cell(value) for value in row] for row in self.rows]
+        cells = [[_cell_text(value) for value in row] for row in self.rows]
         while cells and not any(cells[-1]):
             cells.pop()
         filled = {index for row in cells for index, cell in enumerate(row) if cell}
@@ -80,10 +80,10 @@ class Sheet:
         start = f"{name!r}, sheet_name={self.title!r}" if several else repr(name)
         start += f", engine={self.engine!r}" if self.engine else ""
         if not self.more and (blocks := find_side_blocks(cells)):
-            headline, lines, columns = block_lines(blocks, name, ",", partial(_call, start, 0, end))
+            headline, lines, columns = block_lines(blocks, name, ",", partial(_read_excel_call, start, 0, end))
             return headline, lines + self.notes, columns
         cells = [row[left:] for row in cells]
-        call = partial(_call, start, left, end)
+        call = partial(_read_excel_call, start, left, end)
         if not self.more and (blocks := find_blocks(cells)):
             headline, lines, columns = block_lines(blocks, name, ",", call)
             return headline, lines + self.notes, columns
@@ -97,7 +97,9 @@ class Sheet:
         table = csv_table(text, name, above, ",", call=call, grouped=self._is_grouped(above))
         values = [row[left:] for row in self.rows]
         below = values[table.first_line :][: table.read or None]
-        table.kinds = {index: kind for index in range(len(table.names)) if (kind := _kind(_column(index, below)))}
+        table.kinds = {
+            index: kind for index in range(len(table.names)) if (kind := _column_kind(_column_values(index, below)))
+        }
         table.notes += _names_no_text(values[table.first_line - 1]) if table.named else []
         table.notes += self._merged_notes(table, left) + self._unit_notes(table, left)
         table.notes += _error_cells(values) + self.notes
@@ -110,11 +112,11 @@ class Sheet:
             first: What the texts of the cells show as the row, from 0 on.
         """
         while self._is_merged_title(first):
-            first = next(at for at in range(first + 1, len(self.rows)) if any(map(_cell, self.rows[at])))
+            first = next(at for at in range(first + 1, len(self.rows)) if any(map(_cell_text, self.rows[at])))
         groups = next(count for count in itertools.count() if not self._is_grouped(first + count))
         if groups > 1:
             return first + groups
-        names, above = ([*map(_cell, row)] for row in (self.rows[first], self.rows[first - 1]))
+        names, above = ([*map(_cell_text, row)] for row in (self.rows[first], self.rows[first - 1]))
         lacks = any(name and not (names[at : at + 1] or [""])[0] for at, name in enumerate(above))
         return first - 1 if first and lacks and self._is_grouped(first - 1) else first
 
@@ -123,9 +125,9 @@ class Sheet:
 
         Empty rows may stand between.
         """
-        following = (cells for cells in self.rows[row + 1 :] if any(map(_cell, cells)))
+        following = (cells for cells in self.rows[row + 1 :] if any(map(_cell_text, cells)))
         rows = [self.rows[row], *itertools.islice(following, 1)]
-        filled = [[index for index, cell in enumerate(cells) if _cell(cell)] for cells in rows]
+        filled = [[index for index, cell in enumerate(cells) if _cell_text(cell)] for cells in rows]
         titles = [first for top, first, _, last in self.merged if top == row and last > first]
         return len(filled) == 2 and len(filled[0]) == 1 < len(filled[1]) and filled[0][0] in titles
 
@@ -139,8 +141,8 @@ class Sheet:
             if top == header + 1 and first < len(below):
                 spread[first : last + 1] = [below[first]] * (last + 1 - first)
         groups = [spread[first : last + 1] for _, first, row, last in self.merged if row == header and last > first]
-        filled = [value for value in below if _cell(value)]
-        several = sum(map(bool, map(_cell, self.rows[header]))) > 1
+        filled = [value for value in below if _cell_text(value)]
+        several = sum(map(bool, map(_cell_text, self.rows[header]))) > 1
         return several and bool(groups) and all(map(all, groups)) and all(isinstance(value, str) for value in filled)
 
     def _merged_notes(self, table: TextTable, left: int) -> list[str]:
@@ -204,7 +206,7 @@ def read_sheets(path: str, kind: str, *, max_sheets: int, max_rows: int) -> tupl
                 rows += itertools.islice(given, most + 1 - len(rows))
                 sheets.append(Sheet(str(worksheet.title), rows, len(rows) > most, worksheet.sheet_state != "visible"))
                 sheets[-1].engine = "openpyxl" * (kind == "zip")
-                sheets[-1].units = _units(worksheet.iter_rows(max_row=_UNIT_ROWS, max_col=_UNIT_COLUMNS))
+                sheets[-1].units = _cell_units(worksheet.iter_rows(max_row=_UNIT_ROWS, max_col=_UNIT_COLUMNS))
                 sheets[-1].merged = merged.get(str(worksheet._worksheet_path), [])
                 sheets[-1].notes = hidden.get(str(worksheet._worksheet_path), [])
         if has_formulas:
@@ -245,23 +247,23 @@ def _as_excel(value: Any) -> Any:
     return None if value == "" else value
 
 
-def _units(rows: Iterable[Sequence[Any]]) -> dict[tuple[int, int], str]:
+def _cell_units(rows: Iterable[Sequence[Any]]) -> dict[tuple[int, int], str]:
     """Return what the formats of cells show beside their numbers, by row and column; empty: nothing."""
     found: dict[tuple[int, int], str] = {}
     for row, cells in enumerate(rows):
         for index, cell in enumerate(cells):
             if isinstance(cell.value, (int, float)) and not isinstance(cell.value, bool):
                 with contextlib.suppress(IndexError):  # some programs write cells of styles that they don't write
-                    found[row, index] = _unit(str(cell.number_format))
+                    found[row, index] = _unit_sign(str(cell.number_format))
     return found
 
 
 @lru_cache(maxsize=1000)
-def _unit(number_format: str) -> str:
+def _unit_sign(number_format: str) -> str:
     """Return the currency or the percent sign of a format of numbers, as of positive ones; empty: it has none.
 
     Example:
-        >>> _unit('#,##0.00 [$CHF-807]'), _unit('"$"#,##0'), _unit("0.0%"), _unit("[$-409]d/m/yy")
+        >>> _unit_sign('#,##0.00 [$CHF-807]'), _unit_sign('"$"#,##0'), _unit_sign("0.0%"), _unit_sign("[$-409]d/m/yy")
         ('CHF', '$', '%', '')
     """
     shown = _LOCALE.sub("", number_format.partition(";")[0])
@@ -356,7 +358,7 @@ def _formula_notes(rows: Sequence[Sequence[Any]], written: Iterator[Sequence[Any
     return [f"{pluralize(len(some), 'formula')}{part} {stored}, such as {some[0][0][:_FORMULA_CHARS]}, {why}"]
 
 
-def _call(start: str, left: int, end: int, dialect: CsvDialect) -> str:
+def _read_excel_call(start: str, left: int, end: int, dialect: CsvDialect) -> str:
     """Return the call that reads a table of a sheet; empty where `read_excel` with the sheet's name alone does.
 
     Args:
@@ -372,15 +374,15 @@ def _call(start: str, left: int, end: int, dialect: CsvDialect) -> str:
     return f"pd.read_excel({start}{dialect.options})" if needed else ""
 
 
-def _column(index: int, rows: Sequence[Sequence[Any]]) -> list[Any]:
+def _column_values(index: int, rows: Sequence[Sequence[Any]]) -> list[Any]:
     return [row[index] for row in rows if index < len(row)]
 
 
-def _kind(values: Sequence[Any]) -> str:
+def _column_kind(values: Sequence[Any]) -> str:
     """Return the kind of a column with dates, times or durations, or with booleans beside others; empty: of no such."""
     if not any(issubclass(type_, (bool, date, time, timedelta)) for type_ in set(map(type, values))):
         return ""
-    there = (value for value in values if _cell(value) and not (isinstance(value, str) and value in MISSING))
+    there = (value for value in values if _cell_text(value) and not (isinstance(value, str) and value in MISSING))
     counts = Counter(next(word for kind, word in _KINDS if isinstance(value, kind)) for value in there)
     if len(counts) > 1:
         return " and ".join(pluralize(n, w) for w, n in counts.items())
@@ -389,7 +391,9 @@ def _kind(values: Sequence[Any]) -> str:
 
 def _names_no_text(header: Sequence[Any]) -> list[str]:
     """Return a note on the names of columns that are numbers or dates, as pandas keeps them."""
-    names = [_cell(name) if isinstance(name, (int, float)) else repr(name) for name in header if not _is_text(name)]
+    names = [
+        _cell_text(name) if isinstance(name, (int, float)) else repr(name) for name in header if not _is_text(name)
+    ]
     shown = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
     return [f"names that are no texts, but numbers or dates: {shown}"] if names else []
 
@@ -405,7 +409,7 @@ def _error_cells(rows: Sequence[Sequence[Any]]) -> list[str]:
     return [f"cells with an error, which pandas reads as nan: {counted}"] if failed else []
 
 
-def _cell(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     if value is None or value != value or (isinstance(value, str) and value in _FAILED_CELLS):
         return ""
     if isinstance(value, float) and abs(value) < 1e15 and value == int(value):

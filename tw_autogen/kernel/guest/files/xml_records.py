@@ -61,7 +61,7 @@ def read_records(content: bytes) -> XmlRecords | None:
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         return None
     root = ElementTree.fromstring(content)
-    counts = Counter(path for path, one in _paths(root, ".", 1) if len(one) or one.attrib)
+    counts = Counter(path for path, one in _walk_paths(root, ".", 1) if len(one) or one.attrib)
     most = max(counts.values(), default=0)
     path = next((one for one, count in counts.items() if count == most > 1), "")
     if not path or len({part.rpartition("}")[0].partition("{")[2] for part in path.split("/")[1:]}) > 1:
@@ -70,41 +70,43 @@ def read_records(content: bytes) -> XmlRecords | None:
     records = [_record(one) for one in elements]
     names = list(dict.fromkeys(name for record in records for name in record))
     rows = [[record.get(name) for name in names] for record in records]
-    return XmlRecords(_local(root.tag), path, names, rows, _notes(elements))
+    return XmlRecords(_local_name(root.tag), path, names, rows, _left_out_notes(elements))
 
 
-def _notes(elements: Sequence[Element]) -> list[str]:
+def _left_out_notes(elements: Sequence[Element]) -> list[str]:
     """Return notes on what `read_xml` leaves out of elements: what their children hold beside a text."""
     found: dict[str, dict[str, dict[str, None]]] = {"elements": {}, "attributes": {}}
     several: dict[str, None] = {}
     for element in elements:
         children = [child for child in element if isinstance(child.tag, str)]
         for child in children:
-            held = [_local(one.tag) for one in child if isinstance(one.tag, str)]
-            for kind, inner in (("elements", held), ("attributes", [*map(_local, child.attrib)])):
+            held = [_local_name(one.tag) for one in child if isinstance(one.tag, str)]
+            for kind, inner in (("elements", held), ("attributes", [*map(_local_name, child.attrib)])):
                 if inner:
-                    found[kind].setdefault(_local(child.tag), {}).update(dict.fromkeys(inner))
-        counts = Counter(_local(child.tag) for child in children)
+                    found[kind].setdefault(_local_name(child.tag), {}).update(dict.fromkeys(inner))
+        counts = Counter(_local_name(child.tag) for child in children)
         several |= {name: None for name, count in counts.items() if count > 1}
     notes = []
     for kind, by_child in found.items():
-        words = "; ".join(f"{_listed(inner)} in {child!r}" for child, inner in by_child.items())
+        words = "; ".join(f"{_quoted_names(inner)} in {child!r}" for child, inner in by_child.items())
         notes += [f"{kind} that read_xml leaves out: {words}"] if words else []
-    return notes + ([f"of several children of one name read_xml keeps the last: {_listed(several)}"] if several else [])
+    return notes + (
+        [f"of several children of one name read_xml keeps the last: {_quoted_names(several)}"] if several else []
+    )
 
 
-def _listed(names: Iterable[str]) -> str:
+def _quoted_names(names: Iterable[str]) -> str:
     first = list(names)
     return ", ".join(map(repr, first[:_MAX_NAMES])) + (", …" if len(first) > _MAX_NAMES else "")
 
 
-def _paths(parent: Element, path: str, depth: int) -> Iterator[tuple[str, Element]]:
+def _walk_paths(parent: Element, path: str, depth: int) -> Iterator[tuple[str, Element]]:
     """Yield each element with its path, down to some depth; the outermost of those that are as many come first."""
     for one in parent:
         if isinstance(one.tag, str):  # else a comment
             yield f"{path}/{one.tag}", one
     for one in parent if depth < _DEEPEST else ():
-        yield from _paths(one, f"{path}/{one.tag}", depth + 1)
+        yield from _walk_paths(one, f"{path}/{one.tag}", depth + 1)
 
 
 _DEEPEST, _MAX_NAMES = 6, 5
@@ -115,12 +117,12 @@ def _record(element: Element) -> dict[str, str | None]:
 
     Its text, white space cut off, has the name of the element; white space alone is none.
     """
-    found: dict[str, str | None] = {_local(name): value for name, value in element.attrib.items()}
+    found: dict[str, str | None] = {_local_name(name): value for name, value in element.attrib.items()}
     if text := (element.text or "").strip():
-        found[_local(element.tag)] = text
-    found |= {_local(one.tag): (one.text or "").strip() or None for one in element if isinstance(one.tag, str)}
+        found[_local_name(element.tag)] = text
+    found |= {_local_name(one.tag): (one.text or "").strip() or None for one in element if isinstance(one.tag, str)}
     return found
 
 
-def _local(name: str) -> str:
+def _local_name(name: str) -> str:
     return name.rpartition("}")[2]

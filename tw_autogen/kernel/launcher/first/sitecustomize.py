@@ -20,7 +20,7 @@ def installed(entry: str) -> bool:
     return os.path.basename(entry) in ("site-packages", "dist-packages") or entry.startswith(tuple(library))
 
 
-def _begin() -> None:
+def _set_import_path() -> None:
     given = os.environ.pop(PATH, "")
     here = os.path.dirname(os.path.abspath(__file__))
     others = [entry for entry in sys.path if entry and os.path.abspath(entry) != here]
@@ -35,7 +35,7 @@ def _begin() -> None:
 
 
 if __name__ == "sitecustomize":
-    _begin()
+    _set_import_path()
     if PathFinder.find_spec("sitecustomize") is not None:  # the one that is installed
         del sys.modules["sitecustomize"]  # else this one stays, or the import of it fails
         importlib.import_module("sitecustomize")
