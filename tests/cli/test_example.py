@@ -70,7 +70,7 @@ def test_no_example_is_made_over_a_link_that_the_folder_brought(example, session
         (session_folder / "events.jsonl").symlink_to(private / "events.jsonl")
 
     for wanted, words in (
-        (session_folder.name, "you have no session|is a link out of this folder"),
+        (session_folder.name, "you have no session|is a link to .*; say where"),
         (f".tw/sessions/{session_folder.name}", "not opened: not a directory|no session|a link"),
     ):
         code, out, said = example("from", wanted)

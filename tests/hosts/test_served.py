@@ -409,16 +409,28 @@ def test_a_task_whose_session_asks_its_user_waits_for_input_and_goes_on_with_it(
 
 def test_a_question_to_the_user_is_an_answer_for_the_hosts_own_client(tmp_path):
     host = pytest.importorskip("autogen.a2a", reason="needs autogen[a2a]", exc_type=ImportError)
+    httpx = pytest.importorskip("httpx")
     partner = importlib.import_module("autogen").ConversableAgent("ann", llm_config=False, human_input_mode="NEVER")
     model = ScriptedModel([plans("Which year?", to="User", stop="Clarification")])
+    clients = []
+
+    def client():
+        clients.append(httpx.AsyncClient(timeout=60))
+        return clients[-1]
+
+    async def ask(url):
+        remote = host.A2aRemoteAgent(url=url, name="remote", client=client)
+        chat = await partner.a_initiate_chat(remote, message="How many units?", max_turns=1, silent=True)
+        for opened in clients:  # the host leaves the one that has read the card
+            await opened.aclose()
+        return chat.summary
+
     with conversable.TaskWeaverAgent(model=model, llm_config=False, roles="planner", workspace=tmp_path) as agent:
         urls = []
         server = conversable.a2a_server(agent, card_modifier=lambda card: card.model_copy(update={"url": urls[0]}))
         with listening(server.build()) as url:
             urls.append(url)
-            remote = host.A2aRemoteAgent(url=url, name="remote")
-            chat = partner.a_initiate_chat(remote, message="How many units?", max_turns=1, silent=True)
-            summary = asyncio.run(chat).summary
+            summary = asyncio.run(ask(url))
 
     assert summary == "Which year?"
 

@@ -137,7 +137,12 @@ def _has_numbers_below(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def may_be_sentence(rows: Sequence[Sequence[str]], separator: str) -> bool:
-    """Return whether the commas of the first row may be those of a sentence: a blank follows each, and none below."""
+    """Return whether the commas of the first row may be those of a sentence: a blank follows each, and none below.
+
+    Args:
+        rows: The first one, and some below it.
+        separator: What parts their cells.
+    """
     first = rows[0]
     spaced = separator == "," and len(first) > 1 and all(cell[:1] == " " and cell.strip() for cell in first[1:])
     words = len(" ".join(first).split())
