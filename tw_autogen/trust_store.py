@@ -400,7 +400,8 @@ def code_files(
                 inner[:] = [one for one in inner if one != "sessions"]
             inner[:] = [one for one in inner if enter(os.path.join(place, one)) and not _leads_up(folder, place, one)]
             every = (
-                caches is BytecodeCaches.every
+                suffixes == ALL_SUFFIXES
+                or caches is BytecodeCaches.every
                 or caches is BytecodeCaches.own
                 and not _INSTALLED & {*place[len(folder) :].split(os.sep)}
             )

@@ -291,14 +291,16 @@ def test_a_folder_to_which_the_links_of_many_roles_lead_is_looked_through_once(h
     assert len([path for path in looked if path.startswith(f"{here}/roles/")]) < 10
 
 
-@pytest.mark.parametrize("name", ["pytorch_model-00001.dat", "w.pkl.gz", "W.PKL", "deep/w.safetensors"])
+@pytest.mark.parametrize(
+    "name", ["pytorch_model-00001.dat", "w.pkl.gz", "W.PKL", "deep/w.safetensors", "__pycache__/w.pyc"]
+)
 def test_each_file_of_a_models_folder_ends_the_trust_when_it_changes(here, name):
-    write(here, **{HOSTILE: {"embedding.folder": "m"}, f"m/{name}": "a", "m/modules.json": "[]"})
+    write(here, **{HOSTILE: {"embedding.folder": "m"}, f"m/{name}": "abcd\0\0\0\0a", "m/modules.json": "[]"})
     review = review_folder()
     assert review.remember(review.sha256()) == ""
     assert read_settings().trust is Trust.full
 
-    write(here, **{f"m/{name}": "b"})
+    write(here, **{f"m/{name}": "abcd\0\0\0\0b"})
 
     assert read_settings().trust is Trust.none
 
