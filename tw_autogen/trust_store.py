@@ -431,14 +431,20 @@ def _walk(folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 def _leads_up(top: str, place: str, name: str) -> bool:
-    """Return whether a folder is a link to one on the way to it, whose files are looked at by their other paths."""
+    """Return whether a folder is a link to one on the way to it, whose files are looked at by their other paths.
+
+    Args:
+        top: Where the walk has begun; what lies above it is looked at over the link.
+        place: The folder that the link is in.
+        name: The link's.
+    """
     path = os.path.join(place, name)
     if not os.path.islink(path):
         return False
     target, way = os.path.realpath(path), [place]
     while len(way[-1]) > len(top):
         way.append(os.path.dirname(way[-1]))
-    return any(lies_in(os.path.realpath(folder), target) for folder in way)
+    return target in map(os.path.realpath, way)
 
 
 def _replaces_source(path: Path) -> bool:

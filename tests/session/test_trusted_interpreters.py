@@ -29,6 +29,7 @@ AT_START = {
     "settings": "pyvenv.cfg",
     "a module": "lib/python3.11/site-packages/sitecustomize.py",
     "lines of Python": "lib/python3.11/site-packages/evil.pth",
+    "lines of Python where Debian's packages are": "local/lib/python3.11/dist-packages/evil.pth",
 }
 
 

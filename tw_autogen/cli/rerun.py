@@ -128,7 +128,7 @@ def command(
             for one in copy_files_of_answers(session, options).land(session.artifacts, ""):
                 said = f"saved {one.path}" if one.path else f"not saved: {one.problem}; it is {one.source}"
                 say(visible(said))
-        say(f"{session.id}: {session.folder}")
+        say(visible(f"{session.id}: {session.folder}"))
     ctx.exit(code)
 
 

@@ -179,16 +179,17 @@ class AnswerFiles:
     @property
     def sentence(self) -> str:
         """Words for the prompt about what becomes of files that code writes in the working folder."""
+        place = visible_line(str(self._out or self.folder))
         if self._out:
-            return f"All files that code makes in the working folder are copied to {self._out} with the answer."
+            return f"All files that code makes in the working folder are copied to {place} with the answer."
         if self.granted:
             return (
-                f"The User allows files to be saved in {self.folder}: all files that code makes in the working folder "
+                f"The User allows files to be saved in {place}: all files that code makes in the working folder "
                 "are copied there with the answer, so write them there under their plain names."
             )
         return (
             f"Files that a request names to be saved are written to the working folder under their plain names; "
-            f"they are copied to {self.folder} with the answer if they are data, pictures or documents."
+            f"they are copied to {place} with the answer if they are data, pictures or documents."
         )
 
     def covers(self, path: str) -> bool:

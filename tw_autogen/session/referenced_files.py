@@ -220,7 +220,10 @@ class ReferencedFiles:
     def _add_library(self, home: Path, *, whole: bool) -> None:
         """Add what of the library of an interpreter runs at each start, or all of it but installed packages."""
         start = ("*.pth", "sitecustomize*", "usercustomize*", "__pycache__/*customize.*")
-        patterns = [f"{place}/{name}" for place in ("lib*/python*/*-packages", "Lib/site-packages") for name in start]
+        # Debian's Python has a second place for packages.
+        named = ("lib*/python*", "lib*/pypy*", "local/lib*/python*")
+        places = (*(f"{library}/*-packages" for library in named), "Lib/site-packages")
+        patterns = [f"{place}/{name}" for place in places for name in start]
         patterns += ["lib*/python*.zip", *(f"lib*/python*/{name}" for name in start[1:])]
         for path in [path for pattern in patterns for path in _paths_matching(home, pattern)]:
             self._add_found(path)
