@@ -289,22 +289,18 @@ def step_out_of(folder: Path | str, path: Path | str) -> str:
     return ""
 
 
-def link_below(folder: Path | str, path: Path | str) -> str:
-    """Return the first link in a folder over which a path leads; empty: it leads over none.
+def is_over_link(folder: Path | str, path: Path | str) -> bool:
+    """Return whether a path leads over a link that lies in a folder.
 
     Args:
         folder: Absolute, or relative to the current folder.
         path: Absolute, or relative to the folder; it need not exist.
     """
     real = os.path.realpath(folder)
-    return next((link for link in _links_of(Path(real, path)) if lies_in(link, real)), "")
-
-
-def _links_of(path: Path) -> Sequence[str]:
     try:
-        return walk_links(path).links
+        return any(lies_in(link, real) for link in walk_links(Path(real, path)).links)
     except (OSError, ValueError):  # a circle; a NUL
-        return ()
+        return False
 
 
 def _target_of(path: str) -> str:

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 from tw_autogen.autogen_config_list import read_config_list
 from tw_autogen.errors import ConfigError, SettingsError
 from tw_autogen.lazy_module import LazyModule
-from tw_autogen.named_folders import link_below, step_out_of
+from tw_autogen.named_folders import is_over_link, step_out_of
 from tw_autogen.setting_values import (
     NO_TEXT,
     Setting,
@@ -491,7 +491,7 @@ class Settings:
         is_text = section == ROLE_SECTION and isinstance(value, str) and value != ""
         unread = self.trust is Trust.none and not self._looks_outside  # it counts for nothing, so no role is loaded
         plain = unread or not is_text or key.endswith(PROGRAM_OF_ROLE)
-        if plain or not ((known := self._is_role_path(role, name)) or known is None and link_below(folder, value)):
+        if plain or not ((known := self._is_role_path(role, name)) or known is None and is_over_link(folder, value)):
             return value
         path = expanded_path(value, folder)
         return value if not self._looks_outside and step_out_of(folder, path) else real_path_of(path)

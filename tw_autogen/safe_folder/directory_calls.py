@@ -108,7 +108,7 @@ def refuse_kept(at: At, name: str) -> None:
         raise PermissionError(errno.EPERM, "root's, in a folder where code works", name)
 
 
-def _removable(at: At, name: str) -> tuple[str, dict[str, Any]]:
+def _entry_to_remove(at: At, name: str) -> tuple[str, dict[str, Any]]:
     """Return the same as `_entry_to_change`, to take an entry away; refuse what code could not in its folder."""
     shared = isinstance(at, int) and _is_writable_by_kernel_group(os.fstat(at))
     if shared and lstat(at, name).st_uid not in KERNEL_USERS:
@@ -414,7 +414,7 @@ def unlink(at: At, name: str) -> None:
         at: The directory.
         name: The entry's plain name.
     """
-    where, below = _removable(at, name)
+    where, below = _entry_to_remove(at, name)
     if not below:
         _make_writable(where)
     os.unlink(where, **below)
@@ -427,7 +427,7 @@ def rmdir(at: At, name: str) -> None:
         at: The directory above.
         name: The plain name of the one to remove.
     """
-    where, below = _removable(at, name)
+    where, below = _entry_to_remove(at, name)
     os.rmdir(where, **below)
 
 
@@ -440,7 +440,7 @@ def rename(at: At, name: str, there: At, new: str) -> None:
         there: The directory that it goes to.
         new: Its plain name there.
     """
-    _removable(at, name), _entry_to_change(there, new)
+    _entry_to_remove(at, name), _entry_to_change(there, new)
     if isinstance(at, int) and isinstance(there, int):
         os.replace(name, new, src_dir_fd=at, dst_dir_fd=there)
     else:

@@ -82,20 +82,22 @@ def wants_of(one: FolderSetting, folder: Path, *, looks_outside: bool = True) ->
     """
     value = one.setting.value
     outside = _outside_words(one, folder)
+    of_role = one.key.startswith(f"{ROLE_SECTION}.")
     if one.key == "plugin.mcp_servers" and outside and (not looks_outside or path_out_of(folder, value)):
         yield Want(one.key, f"{UNREADABLE}{outside}", outside, starts=True)
     elif one.key == "plugin.mcp_servers":
         for does, brief in server_lines(value):
             yield Want(one.key, does, brief, starts=True)
-    elif one.key.endswith(_SECRETS) and not (looks_outside and _is_found(one)):
+    elif one.key.endswith(_SECRETS) and not (looks_outside and of_role and _is_path_that_exists(one)):
         yield Want(visible_line(one.key), "a key")
     else:
-        of_role = one.key.startswith(f"{ROLE_SECTION}.")
         means = next((words for end, words in _OF_ROLES.items() if of_role and one.key.endswith(end)), "")
         by_path = one.key == "session.roles" and any(os.sep in text for text in texts_of(value))
         means = means or _MEANS.get(one.key, "those named by a path are Python, outside the sandbox" * by_path)
         shown_value = repr(value) if isinstance(value, str) and _AS_NOTED.search(value) else value
-        shown = visible_line(f"{shown_value}{f'{_found_of(one)}{_links_of(one)}' if looks_outside else ''}")
+        shown = visible_line(
+            f"{shown_value}{f'{_found_by_path_words(one)}{_link_words(one)}' if looks_outside else ''}"
+        )
         yield Want(
             visible_line(one.key),
             f"{shown}: {means}" if means else shown,
@@ -116,7 +118,7 @@ def _outside_words(setting: FolderSetting, folder: Path) -> str:
     return f"names {visible_line(str(written))}, {'a link out' if link else 'outside'} of this folder"
 
 
-def _is_found(setting: FolderSetting) -> bool:
+def _is_path_that_exists(setting: FolderSetting) -> bool:
     """Return whether a value is the path of something that is there."""
     value, file = setting.setting.value, setting.setting.file
     if not isinstance(value, str) or file is None:
@@ -127,7 +129,7 @@ def _is_found(setting: FolderSetting) -> bool:
         return False
 
 
-def _found_of(setting: FolderSetting) -> str:
+def _found_by_path_words(setting: FolderSetting) -> str:
     """Return in words where PATH finds an interpreter in the folder that names it by a word; empty elsewhere."""
     file, text = setting.setting.file, setting.setting.value
     if setting.key != "kernel.python" or file is None or not isinstance(text, str):
@@ -136,7 +138,7 @@ def _found_of(setting: FolderSetting) -> str:
     return f" (found by PATH: {found})" if found else ""
 
 
-def _links_of(setting: FolderSetting) -> str:
+def _link_words(setting: FolderSetting) -> str:
     """Return in words where the paths of a setting lead over links; empty if they lead over none."""
     texts = list(texts_of(setting.setting.value)) if setting.key.partition(".")[0] not in ("model", "planner") else []
     base = os.path.abspath(setting.setting.file.parent) if setting.setting.file else os.sep

@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tw_autogen
 from tw_autogen.closing import Closing
@@ -19,6 +19,12 @@ from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.hosts.conversable.group_functions import VARIABLES
 from tw_autogen.hosts.conversable.running_reply import FAILURES, QUESTIONS
 from tw_autogen.hosts.partner_conversation import BROUGHT
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from tw_autogen.hosts.conversable import http_service
+else:
+    http_service = LazyModule("tw_autogen.hosts.conversable.http_service")
 
 _INSTALL = 'pip install "tw-autogen[service]"'
 _MAX_CLIENTS = 1000
@@ -137,7 +143,7 @@ def _by_client(agent: Any) -> Callable[..., _Served]:
 
 
 def _import(name: str) -> Any:
-    """Import what the extra `service` brings, or what is made of it.
+    """Import what the extra `service` brings.
 
     Raises:
         HostError: it is not there.
@@ -171,7 +177,7 @@ def a2a_server(agent: Any, **how: Any) -> Any:
     served = _by_client(agent)
     host, executor = _import("autogen.a2a"), _import("autogen.a2a.agent_executor")
     errors = _import("a2a.utils.errors")
-    service = _import("tw_autogen.hosts.conversable.http_service")
+    _import("sse_starlette")
 
     class Executor(executor.AutogenAgentExecutor):  # type: ignore[misc, name-defined]  # the host is untyped here
         async def execute(self, context: Any, event_queue: Any) -> None:
@@ -205,7 +211,7 @@ def a2a_server(agent: Any, **how: Any) -> Any:
 
         def build_starlette_app(self, **how: Any) -> Any:
             app = super().build_starlette_app(**how)
-            app.add_middleware(service.HttpFront)
+            app.add_middleware(http_service.HttpFront)
             return app
 
         build = build_starlette_app
@@ -288,8 +294,8 @@ def ag_ui_stream(agent: Any, **how: Any) -> Any:
 
     class Stream(host.AGUIStream):  # type: ignore[misc, name-defined]  # as above
         def build_asgi(self) -> Any:
-            service = _import("tw_autogen.hosts.conversable.http_service")
-            return service.ag_ui_endpoint(self, host.RunAgentInput)
+            _import("sse_starlette")
+            return http_service.ag_ui_endpoint(self, host.RunAgentInput)
 
         async def dispatch(self, incoming: Any, **more: Any) -> AsyncGenerator[str, None]:
             brought = _brought(incoming)

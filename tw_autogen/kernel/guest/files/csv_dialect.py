@@ -12,7 +12,7 @@ import os
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -244,10 +244,15 @@ def table_member(archive: zipfile.ZipFile) -> str:
         ValueError: there is none, or more than one.
     """
     names = [entry.filename for entry in members_of(archive)]
-    tables = [name for name in names if name.lower().endswith((".csv", ".tsv"))] if len(names) > 1 else names
+    tables = tables_among(names) if len(names) > 1 else names
     if len(tables) != 1:
         raise ValueError(f"an archive of {len(tables)} tables")
     return tables[0]
+
+
+def tables_among(names: Iterable[str]) -> list[str]:
+    """Return the names of files that are called tables of text."""
+    return [name for name in names if name.lower().endswith((".csv", ".tsv"))]
 
 
 def members_of(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:

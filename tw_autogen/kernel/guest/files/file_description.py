@@ -25,6 +25,7 @@ from .csv_dialect import (
     opened,
     read_start,
     table_separator,
+    tables_among,
 )
 from .database_files import open_database, quoted_name, whole_ranges
 from .document_files import pdf_lines, word_lines
@@ -487,7 +488,7 @@ def _describe_archive(path: str, name: str, terms: Collection[str]) -> Descripti
     if any(entry.flag_bits & 1 for entry in entries):
         described.headline += ", encrypted"
         return described
-    tables = [entry.filename for entry in entries if entry.filename.lower().endswith((".csv", ".tsv"))]
+    tables = tables_among(entry.filename for entry in entries)
     if len(tables) != 1:
         if entries:
             described.lines.append(
